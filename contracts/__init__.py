@@ -1,0 +1,155 @@
+"""The contracts of AgentCompass: everything that an extension imports.
+
+``from agentcompass.contracts import Benchmark, Harness, Environment, …``
+"""
+
+from .analyzer import AnalysisFinding, Analyzer
+from .artifacts import ArtifactCommand, ArtifactLimits, ArtifactSpec
+from .base import Contract
+from .benchmark import Benchmark, HarnessFreeBenchmark
+from .component import Component, NoParams, blocking
+from .context import AttemptContext
+from .environment import (
+    Command,
+    Environment,
+    EnvironmentCapabilities,
+    EnvironmentHandle,
+    EnvironmentLostError,
+    EnvironmentSession,
+    ExecResult,
+    OpenRequest,
+    Output,
+    ProcessStatus,
+)
+from .errors import (
+    AgentCompassError,
+    ConfigurationError,
+    DatasetError,
+    PluginError,
+    RecordError,
+    RunDirectoryError,
+    ServiceUnreachableError,
+    StageFailure,
+    UnknownComponentError,
+    UsageError,
+)
+from .harness import Harness
+from .issues import Issue, IssueCode, IssuePhase, Severity
+from .metrics import SCALAR_CONTRACT, MetricContract, MetricKind, MetricReport, TaskObservations
+from .network import NetworkMode, NetworkPolicy
+from .plan import BenchmarkPlan, Budgets, ExecutionPlan, HarnessPlan
+from .recipe import Recipe
+from .request import (
+    AttemptsSpec,
+    AttemptStrategy,
+    BenchmarkSpec,
+    EnvironmentSetup,
+    EnvironmentSpec,
+    EvaluationMode,
+    ExecutionSpec,
+    HarnessSpec,
+    ModelProtocol,
+    ModelSpec,
+    ResourceRequirements,
+    RunRequest,
+)
+from .result import (
+    Observation,
+    RunResult,
+    TaskStatus,
+    ToolCall,
+    Trajectory,
+    TrajectoryStep,
+    Usage,
+)
+from .task import (
+    FileRef,
+    MediaItem,
+    Message,
+    OutputFile,
+    PreparedTask,
+    TaskInput,
+    TaskOutput,
+    TaskSpec,
+    ToolDefinition,
+)
+
+__all__ = [
+    "SCALAR_CONTRACT",
+    "AgentCompassError",
+    "AnalysisFinding",
+    "Analyzer",
+    "ArtifactCommand",
+    "ArtifactLimits",
+    "ArtifactSpec",
+    "AttemptContext",
+    "AttemptStrategy",
+    "AttemptsSpec",
+    "Benchmark",
+    "BenchmarkPlan",
+    "BenchmarkSpec",
+    "Budgets",
+    "Command",
+    "Component",
+    "ConfigurationError",
+    "Contract",
+    "DatasetError",
+    "Environment",
+    "EnvironmentCapabilities",
+    "EnvironmentHandle",
+    "EnvironmentLostError",
+    "EnvironmentSession",
+    "EnvironmentSetup",
+    "EnvironmentSpec",
+    "EvaluationMode",
+    "ExecResult",
+    "ExecutionPlan",
+    "ExecutionSpec",
+    "FileRef",
+    "Harness",
+    "HarnessFreeBenchmark",
+    "HarnessPlan",
+    "HarnessSpec",
+    "Issue",
+    "IssueCode",
+    "IssuePhase",
+    "MediaItem",
+    "Message",
+    "MetricContract",
+    "MetricKind",
+    "MetricReport",
+    "ModelProtocol",
+    "ModelSpec",
+    "NetworkMode",
+    "NetworkPolicy",
+    "NoParams",
+    "Observation",
+    "OpenRequest",
+    "Output",
+    "OutputFile",
+    "PluginError",
+    "PreparedTask",
+    "ProcessStatus",
+    "Recipe",
+    "RecordError",
+    "ResourceRequirements",
+    "RunDirectoryError",
+    "RunRequest",
+    "RunResult",
+    "ServiceUnreachableError",
+    "Severity",
+    "StageFailure",
+    "TaskInput",
+    "TaskObservations",
+    "TaskOutput",
+    "TaskSpec",
+    "TaskStatus",
+    "ToolCall",
+    "ToolDefinition",
+    "Trajectory",
+    "TrajectoryStep",
+    "UnknownComponentError",
+    "Usage",
+    "UsageError",
+    "blocking",
+]

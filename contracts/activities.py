@@ -1,0 +1,280 @@
+"""The activities that workflows call: their names, inputs and outputs.
+
+Workflows know activities by these stubs only; ``tests/unit/test_activity_stubs.py`` holds the
+implementations to them. Inputs and outputs stay small: what an activity makes lies in the run
+directory, and the next activity is told where.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from pydantic import BaseModel, Field
+
+from .base import Contract
+from .environment import EnvironmentHandle
+from .issues import Issue
+from .launch import LaunchRuntime, LaunchSpec, RequestResult
+from .plan import RetryPlan
+from .records import RunStatus, TemporalInfo
+from .request import AttemptsSpec, EvaluationMode, RunRequest
+
+InputT = TypeVar("InputT", bound=BaseModel)
+OutputT = TypeVar("OutputT", bound=BaseModel)
+
+
+@dataclass(frozen=True)
+class ActivityStub(Generic[InputT, OutputT]):
+    """A typed reference to an activity."""
+
+    name: str
+    input: type[InputT]
+    output: type[OutputT]
+
+
+class Done(Contract):
+    """The output of an activity that has nothing to tell."""
+
+
+class PreflightInput(Contract):
+    """All requests of a launch, before anything is written."""
+
+    spec: LaunchSpec
+
+
+class PreflightReport(Contract):
+    """Problems that make the launch impossible; empty when it can start."""
+
+    problems: list[str] = Field(default_factory=list)
+    unreachable: list[str] = Field(default_factory=list)
+    """Services that do not answer: exit code 3 instead of 2."""
+    warnings: list[str] = Field(default_factory=list)
+
+
+class PrepareRequestInput(Contract):
+    """Reserve the run directory, load and select the tasks, write them down."""
+
+    launch_id: str
+    request_key: str
+    request_index: int
+    request_count: int
+    request: RunRequest
+    runtime: LaunchRuntime
+    temporal: TemporalInfo
+
+
+class PreparedRequest(Contract):
+    """Where the run is and how much there is to do."""
+
+    run_dir: str
+    run_id: str
+    total_tasks: int
+    reused_tasks: int = 0
+    parallel_attempts: bool = False
+
+
+class PendingTasksInput(Contract):
+    """One page of tasks without a finished record, from ``offset`` in the task list."""
+
+    run_dir: str
+    offset: int
+    limit: int
+
+
+class FinishedAttempt(Contract):
+    """The outcome of an attempt, as far as scheduling needs it."""
+
+    attempt: int
+    success: bool | None = None
+    """The primary metric of a binary benchmark; ``None`` when there is no observation."""
+    fatal: bool = False
+
+
+class PendingTask(Contract):
+    """A task that needs attempts, and which of them are there already."""
+
+    index: int
+    task_id: str
+    category: str = ""
+    finished_attempts: list[FinishedAttempt] = Field(default_factory=list)
+
+
+class PendingTasks(Contract):
+    """A page; ``next_offset`` is ``None`` after the last one."""
+
+    tasks: list[PendingTask]
+    next_offset: int | None = None
+
+
+class AttemptRef(Contract):
+    """Names an attempt; what belongs to it is found below the run directory."""
+
+    run_dir: str
+    task_index: int
+    task_id: str
+    attempt: int
+
+
+class ExecutionRef(AttemptRef):
+    """Names one execution of an attempt."""
+
+    execution: int = 1
+
+
+class AttemptPlan(Contract):
+    """What the attempt workflow must know of the plan to drive the phases."""
+
+    environment: str
+    evaluation_environment: str | None = None
+    mode: EvaluationMode
+    retry: RetryPlan
+    keep_environment: bool = False
+    harness_free: bool = False
+    collects_artifacts: bool = False
+    run_timeout_seconds: float | None = None
+    evaluation_timeout_seconds: float | None = None
+    collect_timeout_seconds: float = 660.0
+    quick_phases: list[str] = Field(default_factory=list)
+    """Phases that are executed as local activities."""
+    host_bound: bool = False
+    cleanup_grace_seconds: float = 30.0
+
+
+class OpenEnvironmentInput(Contract):
+    """Open the task's environment, or the fresh one of the verifier."""
+
+    ref: ExecutionRef
+    for_evaluation: bool = False
+    try_number: int = 1
+    """Counts openings of a fresh environment within one execution."""
+
+
+class OpenedEnvironment(Contract):
+    """The living environment, and the queue of workers that can reach it (``None``: any)."""
+
+    handle: EnvironmentHandle
+    task_queue: str | None = None
+
+
+class PhaseInput(Contract):
+    """A phase of an execution, in an environment or without one."""
+
+    ref: ExecutionRef
+    handle: EnvironmentHandle | None = None
+
+
+class PhaseOutcome(Contract):
+    """Issues that the phase put into the result without failing; their messages cut to a line."""
+
+    issues: list[Issue] = Field(default_factory=list)
+    status: str = "completed"
+
+
+class CloseEnvironmentInput(Contract):
+    """Remove an environment."""
+
+    ref: ExecutionRef
+    handle: EnvironmentHandle
+
+
+class SaveRetryInput(Contract):
+    """Keep what an execution left before it is discarded."""
+
+    ref: ExecutionRef
+    retry: int
+    delay_seconds: float
+    stage: str
+    scope: str
+    matched_pattern: str
+    issues: list[Issue]
+
+
+class SaveAttemptInput(Contract):
+    """Make the last execution the attempt's result; compose the task when it was the last attempt."""
+
+    ref: ExecutionRef
+    attempts: AttemptsSpec
+    retry_count: int = 0
+    issues: list[Issue] = Field(default_factory=list)
+    """Issues that the workflow knows and the stored result lacks."""
+    cancelled: bool = False
+
+
+class AttemptOutcome(Contract):
+    """The result of an attempt workflow."""
+
+    task_id: str
+    attempt: int
+    status: str
+    success: bool | None = None
+    fatal: bool = False
+    error: bool = False
+    warning: bool = False
+    task_finished: bool = False
+    message: str = ""
+    """First issue, for people."""
+
+
+class FinalizeInput(Contract):
+    """Aggregate, write metrics and summary, and close the run directory."""
+
+    run_dir: str
+    request_key: str
+    status: RunStatus
+    error: str = ""
+
+
+class AwaitAttemptsInput(Contract):
+    """Attempt workflows that an earlier run of the request workflow started."""
+
+    workflow_ids: list[str]
+
+
+class AwaitedAttempt(Contract):
+    """One of them that ended: with an outcome, or with the reason why it has none."""
+
+    workflow_id: str
+    outcome: AttemptOutcome | None = None
+    failure: str = ""
+
+
+class AwaitedAttempts(Contract):
+    """Those that ended first."""
+
+    ended: list[AwaitedAttempt]
+
+
+PREFLIGHT = ActivityStub("preflight", PreflightInput, PreflightReport)
+PREPARE_REQUEST = ActivityStub("prepare_request", PrepareRequestInput, PreparedRequest)
+PENDING_TASKS = ActivityStub("pending_tasks", PendingTasksInput, PendingTasks)
+PLAN_ATTEMPT = ActivityStub("plan_attempt", AttemptRef, AttemptPlan)
+OPEN_ENVIRONMENT = ActivityStub("open_environment", OpenEnvironmentInput, OpenedEnvironment)
+PREPARE_TASK = ActivityStub("prepare_task", PhaseInput, PhaseOutcome)
+RUN_HARNESS = ActivityStub("run_harness", PhaseInput, PhaseOutcome)
+RUN_TASK = ActivityStub("run_task", PhaseInput, PhaseOutcome)
+COLLECT_ARTIFACTS = ActivityStub("collect_artifacts", PhaseInput, PhaseOutcome)
+EVALUATE = ActivityStub("evaluate", PhaseInput, PhaseOutcome)
+CLOSE_ENVIRONMENT = ActivityStub("close_environment", CloseEnvironmentInput, PhaseOutcome)
+SAVE_RETRY = ActivityStub("save_retry", SaveRetryInput, Done)
+SAVE_ATTEMPT = ActivityStub("save_attempt", SaveAttemptInput, AttemptOutcome)
+AWAIT_ATTEMPTS = ActivityStub("await_attempts", AwaitAttemptsInput, AwaitedAttempts)
+FINALIZE_REQUEST = ActivityStub("finalize_request", FinalizeInput, RequestResult)
+
+ALL_ACTIVITIES: tuple[ActivityStub[Any, Any], ...] = (
+    PREFLIGHT,
+    PREPARE_REQUEST,
+    PENDING_TASKS,
+    PLAN_ATTEMPT,
+    OPEN_ENVIRONMENT,
+    PREPARE_TASK,
+    RUN_HARNESS,
+    RUN_TASK,
+    COLLECT_ARTIFACTS,
+    EVALUATE,
+    CLOSE_ENVIRONMENT,
+    SAVE_RETRY,
+    SAVE_ATTEMPT,
+    AWAIT_ATTEMPTS,
+    FINALIZE_REQUEST,
+)

@@ -1,0 +1,113 @@
+"""Benchmarks: where tasks come from and how an answer is judged."""
+
+from __future__ import annotations
+
+import abc
+from typing import ClassVar, TypeVar
+
+from pydantic import BaseModel
+
+from .component import Component
+from .context import AttemptContext
+from .environment import EnvironmentSession
+from .errors import UsageError
+from .metrics import BENCHMARK_DEFAULT_CONTRACT, MetricContract, MetricReport, TaskObservations
+from .plan import BenchmarkPlan, ExecutionPlan
+from .request import EvaluationMode, RunRequest
+from .result import RunResult
+from .task import PreparedTask, TaskInput, TaskSpec
+
+ParamsT = TypeVar("ParamsT", bound=BaseModel)
+
+
+class Benchmark(Component[ParamsT]):
+    """A set of tasks and their verifier."""
+
+    metric_contract: ClassVar[MetricContract] = BENCHMARK_DEFAULT_CONTRACT
+    evaluation_environment_mode: ClassVar[EvaluationMode] = EvaluationMode.NONE
+    parallel_attempts_safe: ClassVar[bool] = False
+    """True when attempts of one task share nothing and may overlap."""
+
+    @abc.abstractmethod
+    async def load_tasks(self, request: RunRequest) -> list[TaskSpec]:
+        """All tasks, in a stable order. Raises ``DatasetError`` when the data cannot be used."""
+
+    async def select_tasks(self, tasks: list[TaskSpec], request: RunRequest) -> list[TaskSpec]:
+        """The tasks that this request runs; by default ``sample_ids`` and ``limit``, if declared."""
+        del request
+        wanted: list[str] | None = getattr(self.params, "sample_ids", None)
+        limit: int | None = getattr(self.params, "limit", None)
+        if wanted is not None:
+            missing = sorted(set(wanted) - {task.task_id for task in tasks})
+            if missing:
+                raise UsageError(f"benchmark {self.id!r} has no task {', '.join(map(repr, missing[:5]))}")
+            tasks = [task for task in tasks if task.task_id in set(wanted)]
+        return tasks if limit is None else tasks[:limit]
+
+    def build_plan(self, task: TaskSpec, request: RunRequest) -> BenchmarkPlan:
+        """Settings of this task. Pure: no clock, no files, no network."""
+        del task, request
+        return BenchmarkPlan()
+
+    async def prepare_task(
+        self,
+        task: TaskSpec,
+        env: EnvironmentSession,
+        request: RunRequest,
+        plan: BenchmarkPlan,
+        context: AttemptContext,
+    ) -> PreparedTask:
+        """Put the task's files in place and say what the agent is told. May run twice."""
+        del env, request, plan, context
+        return PreparedTask(
+            task_id=task.task_id,
+            category=task.category,
+            ground_truth=task.ground_truth,
+            input=TaskInput(prompt=task.question),
+        )
+
+    async def collect_artifacts(
+        self,
+        task: TaskSpec,
+        env: EnvironmentSession,
+        result: RunResult,
+        request: RunRequest,
+        plan: ExecutionPlan,
+        context: AttemptContext,
+    ) -> RunResult:
+        """Read what the agent left, beyond the declared paths, which the runtime collects itself."""
+        del task, env, request, plan, context
+        return result
+
+    @abc.abstractmethod
+    async def evaluate(
+        self,
+        task: TaskSpec,
+        prepared: PreparedTask,
+        result: RunResult,
+        request: RunRequest,
+        plan: ExecutionPlan,
+        env: EnvironmentSession | None,
+        context: AttemptContext,
+    ) -> RunResult:
+        """Judge the answer: return ``result`` with ``metrics`` that follow the metric contract."""
+
+    def aggregate_metrics(self, tasks: list[TaskObservations], report: MetricReport) -> MetricReport:
+        """Adjust the report that the runtime computed; rarely needed."""
+        del tasks
+        return report
+
+
+class HarnessFreeBenchmark(Benchmark[ParamsT]):
+    """A benchmark that runs its tasks itself; its requests use harness ``none``."""
+
+    @abc.abstractmethod
+    async def run_task(
+        self,
+        prepared: PreparedTask,
+        env: EnvironmentSession,
+        request: RunRequest,
+        plan: BenchmarkPlan,
+        context: AttemptContext,
+    ) -> RunResult:
+        """Produce the unscored result of one execution."""

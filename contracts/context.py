@@ -1,0 +1,75 @@
+"""What an extension sees of the runtime: log, progress, checkpoint, deadline, secrets."""
+
+from __future__ import annotations
+
+import logging
+from typing import Protocol
+
+from pydantic import JsonValue
+
+from .issues import IssuePhase, Severity
+from .result import TrajectoryStep
+
+
+class AttemptContext(Protocol):
+    """Given to every hook. Nothing in it belongs to the engine underneath."""
+
+    @property
+    def task_id(self) -> str:
+        """The task being executed."""
+        ...
+
+    @property
+    def attempt(self) -> int:
+        """The semantic attempt, from 1."""
+        ...
+
+    @property
+    def execution(self) -> int:
+        """The execution inside the attempt, from 1; a retry is the next number."""
+        ...
+
+    @property
+    def log(self) -> logging.LoggerAdapter[logging.Logger]:
+        """Writes into the run's log file, secrets masked, with task and attempt in front."""
+        ...
+
+    @property
+    def deadline(self) -> float | None:
+        """Unix time at which the current phase's budget ends; ``None`` without a limit."""
+        ...
+
+    def remaining(self) -> float | None:
+        """Seconds until the deadline, never negative; ``None`` without a limit."""
+        ...
+
+    def progress(self, message: str) -> None:
+        """Say in one line what is being done; shown by ``status`` and in the Temporal UI."""
+        ...
+
+    def record_step(self, step: TrajectoryStep) -> None:
+        """Make a finished step visible at once (``agentcompass logs``); not a checkpoint."""
+        ...
+
+    def report_issue(self, severity: Severity, phase: IssuePhase, code: str, message: str) -> None:
+        """Add an issue to the result without stopping the phase."""
+        ...
+
+    async def load_checkpoint(self) -> JsonValue:
+        """What :meth:`save_checkpoint` stored last for this phase of this execution, else ``None``.
+
+        A driver-side loop continues from here after its worker died.
+        """
+        ...
+
+    async def save_checkpoint(self, value: JsonValue) -> None:
+        """Store a JSON value durably before going on, so that no finished turn is paid for twice."""
+        ...
+
+    def resolve_secret(self, reference: str) -> str:
+        """The value behind ``env:NAME`` or ``file:/path``; ``""`` for an empty reference.
+
+        Raises :class:`~agentcompass.contracts.errors.StageFailure` (``secret_unavailable``)
+        when it cannot be resolved on this worker.
+        """
+        ...

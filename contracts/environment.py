@@ -1,0 +1,225 @@
+"""Environments: where commands run and files live.
+
+An :class:`Environment` is a provider; its ``open`` returns an :class:`EnvironmentSession` on one
+sandbox. A session can be dropped at any time and taken up again with ``attach(handle)``, in
+another process and on another worker: a session must keep no state that the handle lacks.
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Sequence
+from pathlib import Path
+from typing import ClassVar, TypeVar
+
+from pydantic import BaseModel, Field, JsonValue
+
+from .base import Contract
+from .component import Component
+from .network import NetworkMode, NetworkPolicy
+from .request import EnvironmentSpec
+
+Command = str | Sequence[str]
+"""A string goes to ``sh -c``; a sequence is executed as it is."""
+
+
+class Placement(Contract):
+    """Where an environment can be used from: any worker, or only workers of one host."""
+
+    host_bound: bool = False
+
+
+class EnvironmentCapabilities(Contract):
+    """What a provider can enforce; a request that needs more is refused at preflight."""
+
+    network_modes: list[NetworkMode] = Field(default_factory=lambda: [NetworkMode.PUBLIC])
+    switches_network: bool = False
+    """True when the policy of a living sandbox can change between phases."""
+    resources: list[str] = Field(default_factory=list)
+    """Names of :class:`~agentcompass.contracts.request.ResourceRequirements` fields it honours."""
+    isolated: bool = True
+    """False when the provider does not protect the host from the agent."""
+    host_bound: bool = False
+    """True when only workers on the machine that opened it can reach the sandbox."""
+
+
+class EnvironmentHandle(Contract):
+    """Enough to find a sandbox again from anywhere that can reach it; holds no secret."""
+
+    provider: str
+    id: str
+    """Derived from the attempt before creation, so that a repeated ``open`` finds the first one."""
+    data: dict[str, JsonValue] = Field(default_factory=dict)
+
+
+class OpenRequest(Contract):
+    """What ``open`` needs to know."""
+
+    environment_id: str
+    """The id that the sandbox must get; opening an id that exists returns the existing sandbox."""
+    spec: EnvironmentSpec
+    network_policy: NetworkPolicy
+    env_variables: dict[str, str] = Field(default_factory=dict)
+    """Resolved variables of the environment itself; may hold secrets and is never stored."""
+    labels: dict[str, str] = Field(default_factory=dict)
+    """launch, request, task, attempt, execution, expiry (Unix seconds)."""
+
+
+class Output(BaseModel):
+    """A stream of a finished command: a bounded head and tail, and where the whole of it lies."""
+
+    head: bytes = b""
+    tail: bytes = b""
+    total_bytes: int = 0
+    path: str | None = None
+    """Path of the full stream inside the environment, while the environment lives."""
+
+    @property
+    def truncated(self) -> bool:
+        """True when bytes between head and tail are only in the file."""
+        return self.total_bytes > len(self.head) + len(self.tail)
+
+    @property
+    def text(self) -> str:
+        """Decoded once, after joining; stray bytes are replaced; a gap is marked."""
+        if not self.truncated:
+            return (self.head + self.tail).decode("utf-8", errors="replace")
+        missing = self.total_bytes - len(self.head) - len(self.tail)
+        head = self.head.decode("utf-8", errors="replace")
+        tail = self.tail.decode("utf-8", errors="replace")
+        return f"{head}\n[… {missing} bytes left out …]\n{tail}"
+
+
+class ExecResult(BaseModel):
+    """A finished command. ``returncode`` is negative for a signal, ``None`` after a timeout."""
+
+    returncode: int | None
+    stdout: Output = Field(default_factory=Output)
+    stderr: Output = Field(default_factory=Output)
+    timed_out: bool = False
+    output_limit_exceeded: bool = False
+    """True when the command was ended because it wrote more than the provider's limit."""
+    seconds: float = 0.0
+
+    @property
+    def ok(self) -> bool:
+        """True for exit status 0 in time."""
+        return self.returncode == 0 and not self.timed_out
+
+
+class ProcessStatus(BaseModel):
+    """A detached process: running, or ended with a status (``None``: it vanished without one)."""
+
+    process_id: str
+    running: bool
+    returncode: int | None = None
+    started_at: float | None = None
+    stdout_bytes: int = 0
+    stderr_bytes: int = 0
+
+
+class EnvironmentSession(abc.ABC):
+    """Commands, processes and files of one sandbox. Paths are inside the sandbox."""
+
+    handle: EnvironmentHandle
+
+    @property
+    @abc.abstractmethod
+    def workdir(self) -> str:
+        """The default work directory, absolute."""
+
+    @abc.abstractmethod
+    async def exec(
+        self,
+        command: Command,
+        *,
+        cwd: str | None = None,
+        env: dict[str, str] | None = None,
+        timeout_seconds: float | None = None,
+        stdin: bytes | None = None,
+        user: str | None = None,
+    ) -> ExecResult:
+        """Run a command to its end. After a timeout everything it started is dead."""
+
+    @abc.abstractmethod
+    async def start_process(
+        self,
+        process_id: str,
+        command: Command,
+        *,
+        cwd: str | None = None,
+        env: dict[str, str] | None = None,
+        user: str | None = None,
+    ) -> ProcessStatus:
+        """Start a detached process under an id; a second start of the same id changes nothing."""
+
+    @abc.abstractmethod
+    async def process_status(self, process_id: str) -> ProcessStatus | None:
+        """The state of a detached process, ``None`` when that id was never started."""
+
+    @abc.abstractmethod
+    async def read_process_output(
+        self, process_id: str, stream: str, offset: int, max_bytes: int = 65536
+    ) -> bytes:
+        """Bytes of ``stdout`` or ``stderr`` from ``offset``; empty at the end."""
+
+    @abc.abstractmethod
+    async def end_process(self, process_id: str, *, grace_seconds: float = 2.0) -> None:
+        """End a detached process and all it started; nothing happens when it is gone."""
+
+    @abc.abstractmethod
+    async def end_all_processes(self) -> int:
+        """End every process that runs in the sandbox for its user; returns how many were found."""
+
+    @abc.abstractmethod
+    async def read(self, path: str, *, max_bytes: int | None = None) -> bytes:
+        """A file's bytes. Raises ``FileNotFoundError``; ``ValueError`` above ``max_bytes``."""
+
+    @abc.abstractmethod
+    async def write(self, path: str, data: bytes, *, mode: int = 0o644) -> None:
+        """Write a file, making its parent directories."""
+
+    @abc.abstractmethod
+    async def upload(self, source: Path, destination: str) -> None:
+        """Copy a local file or tree into the sandbox."""
+
+    @abc.abstractmethod
+    async def download(self, source: str, destination: Path) -> None:
+        """Copy a file or tree out of the sandbox; links that leave it are not followed."""
+
+    async def endpoint(self, port: int) -> str | None:
+        """A URL under which a port of the sandbox can be reached, when the provider has one."""
+        del port
+        return None
+
+    async def set_network_policy(self, policy: NetworkPolicy) -> None:
+        """Switch the policy of the living sandbox. Only called when ``switches_network``."""
+        raise NotImplementedError(f"this environment cannot switch to {policy.network_mode}")
+
+
+ParamsT = TypeVar("ParamsT", bound=BaseModel)
+
+
+class Environment(Component[ParamsT]):
+    """A provider of sandboxes."""
+
+    capabilities: ClassVar[EnvironmentCapabilities] = EnvironmentCapabilities()
+
+    async def preflight(self, spec: EnvironmentSpec) -> None:
+        """Raise a ``UsageError`` or ``ServiceUnreachableError`` when it cannot work at all."""
+
+    @abc.abstractmethod
+    async def open(self, request: OpenRequest) -> EnvironmentSession:
+        """Create the sandbox ``request.environment_id``, or take up the one of that id."""
+
+    @abc.abstractmethod
+    async def attach(self, handle: EnvironmentHandle) -> EnvironmentSession:
+        """A session on a living sandbox. Raises ``EnvironmentLostError`` when it is gone."""
+
+    @abc.abstractmethod
+    async def close(self, handle: EnvironmentHandle) -> None:
+        """Remove the sandbox and end all in it; nothing happens when it is gone already."""
+
+
+class EnvironmentLostError(Exception):
+    """The sandbox behind a handle does not exist any more."""

@@ -1,0 +1,135 @@
+"""A launch: an ordered set of requests with shared limits, and what comes of it."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from .base import Contract
+from .request import LogLevel, ProgressMode, RunRequest
+
+
+class LaunchRuntime(Contract):
+    """What all requests of a launch share. Times are in seconds; 0 switches a limit off."""
+
+    results_dir: str = "results"
+    timeout_seconds: float = Field(default=360_000, ge=0)
+    cleanup_grace_seconds: float = Field(default=30, ge=0)
+    progress: ProgressMode = "auto"
+    log_level: LogLevel = "INFO"
+    file_log_level: LogLevel = "DEBUG"
+    provider_limits: dict[str, int] = Field(default_factory=dict)
+    env_open_qps: dict[str, float] = Field(default_factory=dict)
+    recipe_dirs: list[str] = Field(default_factory=list)
+
+    @field_validator("provider_limits", "env_open_qps")
+    @classmethod
+    def _not_negative(cls, value: dict[str, float]) -> dict[str, float]:
+        for name, limit in value.items():
+            if limit < 0:
+                raise ValueError(f"the limit of {name!r} is negative; 0 means no limit")
+        return value
+
+
+class LaunchSpec(Contract):
+    """The resolved launch: defaults merged, references kept, paths absolute."""
+
+    version: Literal[1] = 1
+    name: str = ""
+    task_concurrency: int = Field(default=32, ge=1, le=100_000)
+    runtime: LaunchRuntime = Field(default_factory=LaunchRuntime)
+    requests: list[RunRequest] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _unique_names(self) -> LaunchSpec:
+        seen: set[str] = set()
+        for request in self.requests:
+            name = request.metadata.request_name
+            if name and name in seen:
+                raise ValueError(f"two requests are called {name!r}")
+            seen.add(name)
+        return self
+
+
+LaunchStatusName = Literal[
+    "preflight",
+    "running",
+    "paused",
+    "stopping",
+    "completed",
+    "partial_failure",
+    "failed",
+    "timed_out",
+    "cancelled",
+]
+
+
+class RequestStatus(Contract):
+    """The state of one request, small enough for a query."""
+
+    key: str
+    workflow_id: str
+    run_dir: str = ""
+    run_id: str = ""
+    state: str = "pending"
+    benchmark: str = ""
+    harness: str = ""
+    model: str = ""
+    environment: str = ""
+    total_tasks: int = 0
+    reused_tasks: int = 0
+    finished_tasks: int = 0
+    completed_tasks: int = 0
+    failed_tasks: int = 0
+    error_tasks: int = 0
+    warning_tasks: int = 0
+    running_attempts: int = 0
+    message: str = ""
+    """Why it is paused, stopped or failed."""
+
+
+class LaunchStatus(Contract):
+    """The state of a launch, as ``agentcompass status`` shows it."""
+
+    launch_id: str
+    name: str = ""
+    state: LaunchStatusName
+    requests: list[RequestStatus] = Field(default_factory=list)
+    message: str = ""
+
+
+class RequestResult(Contract):
+    """How a request ended; the numbers are in its run directory."""
+
+    key: str
+    run_id: str = ""
+    run_dir: str = ""
+    status: str
+    benchmark: str = ""
+    harness: str = ""
+    model: str = ""
+    environment: str = ""
+    total_tasks: int = 0
+    evaluated_tasks: int = 0
+    unavailable_tasks: int = 0
+    invalidated_tasks: int = 0
+    error_tasks: int = 0
+    primary: str = ""
+    value: float | None = None
+    reference_value: float | None = None
+    error: str = ""
+
+    @property
+    def valid(self) -> bool:
+        """True when the run completed and its official values stand."""
+        return self.status == "completed"
+
+
+class LaunchResult(Contract):
+    """How a launch ended."""
+
+    launch_id: str
+    status: LaunchStatusName
+    requests: list[RequestResult] = Field(default_factory=list)
+    error: str = ""

@@ -1,0 +1,33 @@
+"""Secret references and the names of fields that hold secrets.
+
+A secret enters AgentCompass as a reference and is resolved by an activity at the moment of use:
+``env:NAME`` is an environment variable of the worker, ``file:/path`` a file it can read.
+"""
+
+from __future__ import annotations
+
+import re
+
+_REFERENCE = re.compile(r"^(env:[A-Za-z_][A-Za-z0-9_]*|file:/.+)$")
+_SENSITIVE = re.compile(
+    r"(^|[_\-.])(api[_-]?keys?|access[_-]?keys?|private[_-]?keys?|secrets?|secret[_-]?key|tokens?|"
+    r"passwords?|passwd|credentials?|authorization|auth[_-]?header|bearer)$|^key$|apikey$|(?<!max)(?<!num)token$",
+    re.IGNORECASE,
+)
+_NOT_SECRET = re.compile(
+    r"(max|min|num|n|total|prompt|completion|cached|reasoning|input|output|budget|context|stop|pad|eos|bos)[_-]?(\w+[_-])?tokens?$",
+    re.I,
+)
+
+MASK = "***"
+"""What is written in place of a secret."""
+
+
+def is_secret_reference(value: str) -> bool:
+    """True for ``env:NAME`` and ``file:/absolute/path``."""
+    return bool(_REFERENCE.match(value))
+
+
+def is_sensitive_name(name: str) -> bool:
+    """True when a field, variable or header of this name usually holds a secret."""
+    return bool(_SENSITIVE.search(name)) and not _NOT_SECRET.search(name)

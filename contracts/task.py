@@ -1,0 +1,109 @@
+"""Tasks: what a benchmark loads, and what it hands to a harness."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field, JsonValue
+
+from .artifacts import ArtifactCommand, ArtifactSpec
+from .base import Contract
+from .network import NetworkPolicy
+from .request import EvaluationMode, ResourceRequirements
+
+
+class TaskSpec(Contract):
+    """One item of a benchmark. ``None`` in a policy, mode or budget means: not the task's business."""
+
+    task_id: str
+    question: str = ""
+    category: str = ""
+    ground_truth: JsonValue = None
+    metadata: dict[str, JsonValue] = Field(default_factory=dict)
+    resources: ResourceRequirements | None = None
+    network_policy: NetworkPolicy | None = None
+    run_network_policy: NetworkPolicy | None = None
+    evaluation_network_policy: NetworkPolicy | None = None
+    evaluation_environment_mode: EvaluationMode | None = None
+    env_variables: dict[str, str] = Field(default_factory=dict)
+    run_env_variables: dict[str, str] = Field(default_factory=dict)
+    evaluation_env_variables: dict[str, str] = Field(default_factory=dict)
+    evaluation_environment_env_variables: dict[str, str] | None = None
+    image: str | None = None
+    artifacts: list[ArtifactSpec] | None = None
+    artifact_collect: list[ArtifactCommand] = Field(default_factory=list)
+    run_timeout_seconds: float | None = Field(default=None, gt=0)
+    evaluation_timeout_seconds: float | None = Field(default=None, gt=0)
+
+
+class MediaItem(Contract):
+    """An image, audio or video that belongs to the input."""
+
+    type: Literal["image", "audio", "video"]
+    path: str | None = None
+    url: str | None = None
+    data: str | None = None
+    mime_type: str | None = None
+    label: str | None = None
+
+
+class FileRef(Contract):
+    """A file in the environment that the harness may show to the agent."""
+
+    path: str
+    label: str | None = None
+
+
+class ToolDefinition(Contract):
+    """A callable tool; ``parameters`` is a JSON Schema object."""
+
+    name: str
+    description: str = ""
+    parameters: dict[str, JsonValue] = Field(default_factory=dict)
+
+
+class Message(Contract):
+    """One message of a conversation; ``content`` is text or protocol content parts."""
+
+    role: Literal["system", "user", "assistant", "tool"]
+    content: str | list[dict[str, JsonValue]]
+    name: str | None = None
+    tool_call_id: str | None = None
+    tool_calls: list[dict[str, JsonValue]] | None = None
+
+
+class OutputFile(Contract):
+    """A file that the agent is asked to leave; absolute, or relative to the workspace."""
+
+    path: str
+    description: str = ""
+
+
+class TaskInput(Contract):
+    """What the harness gives to the agent."""
+
+    prompt: str = ""
+    system_prompt: str | None = None
+    messages: list[Message] = Field(default_factory=list)
+    tools: list[ToolDefinition] = Field(default_factory=list)
+    files: list[FileRef] = Field(default_factory=list)
+    media: list[MediaItem] = Field(default_factory=list)
+    workspace: str | None = None
+
+
+class TaskOutput(Contract):
+    """What the agent is expected to return."""
+
+    answer: str | None = None
+    files: list[OutputFile] = Field(default_factory=list)
+
+
+class PreparedTask(Contract):
+    """A task after its benchmark has prepared it in the environment."""
+
+    task_id: str
+    category: str = ""
+    ground_truth: JsonValue = None
+    input: TaskInput
+    output: TaskOutput = Field(default_factory=TaskOutput)
+    metadata: dict[str, JsonValue] = Field(default_factory=dict)
