@@ -6,14 +6,15 @@ import os
 import subprocess
 from pathlib import Path
 
-_children: dict[int, subprocess.Popen[bytes]] = {}
-"""Processes started by this one. Kept because a dead child stays a zombie, which looks alive
-to others, until its parent asks for its exit code."""
+_children: set[int] = set()
+"""Processes started by this one: a dead child stays a zombie until its parent collects it."""
 
 
-def remember_child(process: subprocess.Popen[bytes]) -> None:
-    """Let `start_marker` collect the exit code of a child that this process started."""
-    _children[process.pid] = process
+def disown(process: subprocess.Popen[bytes]) -> None:
+    """Let a child outlive this process without a warning, and be collected should it die before."""
+    _children.add(process.pid)
+    # Otherwise Popen warns at exit that the child still runs, which is what it is meant to do.
+    process.returncode = 0
 
 
 def start_marker(pid: int) -> str | None:
@@ -22,17 +23,24 @@ def start_marker(pid: int) -> str | None:
     On Linux it is the boot id and the start time in clock ticks: ticks alone repeat after a
     reboot. Elsewhere it is the start time that `ps` reports, to the second.
     """
-    child = _children.get(pid)
-    if child is not None and child.poll() is not None:
-        del _children[pid]
-    if Path("/proc/self/stat").exists():
-        return _marker_from_proc(pid)
-    return _marker_from_ps(pid)
+    has_proc = Path("/proc/self/stat").exists()
+    marker = _marker_from_proc(pid) if has_proc else _marker_from_ps(pid)
+    if marker is None and pid in _children:
+        _collect(pid)
+    return marker
 
 
 def is_same_process(pid: int | None, marker: str | None) -> bool:
     """Whether the process that had `marker` when it was recorded still runs as `pid`."""
     return pid is not None and marker is not None and start_marker(pid) == marker
+
+
+def _collect(pid: int) -> None:
+    try:
+        if os.waitpid(pid, os.WNOHANG)[0] == pid:
+            _children.discard(pid)
+    except ChildProcessError:
+        _children.discard(pid)
 
 
 def _marker_from_proc(pid: int) -> str | None:

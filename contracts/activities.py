@@ -7,6 +7,8 @@ directory, and the next activity is told where.
 
 from __future__ import annotations
 
+import hashlib
+import re
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -122,6 +124,18 @@ class ExecutionRef(AttemptRef):
     execution: int = 1
 
 
+def environment_id(ref: ExecutionRef, *, for_evaluation: bool = False) -> str:
+    """The id that an execution's environment gets: readable, derived, unique among all runs.
+
+    ``for_evaluation`` names the verifier's fresh environment instead of the task's.
+    At most 63 characters of ``[a-z0-9-]``, as host and container names require.
+    """
+    digest = hashlib.sha256(f"{ref.run_dir}\0{ref.task_id}".encode()).hexdigest()[:12]
+    slug = re.sub(r"[^a-z0-9]+", "-", ref.task_id.lower()).strip("-")[:24].strip("-")
+    suffix = "-v" if for_evaluation else ""
+    return f"ac-{slug}{'-' if slug else ''}{digest}-a{ref.attempt}-e{ref.execution}{suffix}"
+
+
 class AttemptPlan(Contract):
     """What the attempt workflow must know of the plan to drive the phases."""
 
@@ -146,8 +160,6 @@ class OpenEnvironmentInput(Contract):
 
     ref: ExecutionRef
     for_evaluation: bool = False
-    try_number: int = 1
-    """Counts openings of a fresh environment within one execution."""
 
 
 class OpenedEnvironment(Contract):
@@ -237,6 +249,7 @@ class AwaitedAttempt(Contract):
     workflow_id: str
     outcome: AttemptOutcome | None = None
     failure: str = ""
+    cancelled: bool = False
 
 
 class AwaitedAttempts(Contract):

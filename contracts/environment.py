@@ -116,12 +116,27 @@ class ProcessStatus(BaseModel):
     started_at: float | None = None
     stdout_bytes: int = 0
     stderr_bytes: int = 0
+    output_limit_exceeded: bool = False
+    """True when it was ended because it wrote more than the provider's limit."""
 
 
 class EnvironmentSession(abc.ABC):
     """Commands, processes and files of one sandbox. Paths are inside the sandbox."""
 
     handle: EnvironmentHandle
+
+    def add_variables(self, variables: dict[str, str]) -> None:
+        """Variables for every command of this session from now on; ``env=`` of a call wins.
+
+        Implementations merge :attr:`variables` into what they execute. Values may be secret:
+        they belong to the session in memory and never to the handle.
+        """
+        self._variables = {**self.variables, **variables}
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """What :meth:`add_variables` added."""
+        return getattr(self, "_variables", {})
 
     @property
     @abc.abstractmethod
@@ -197,6 +212,15 @@ class EnvironmentSession(abc.ABC):
         raise NotImplementedError(f"this environment cannot switch to {policy.network_mode}")
 
 
+class EnvironmentRecord(Contract):
+    """An environment as its provider knows it, for ``env list`` and the reaper."""
+
+    handle: EnvironmentHandle
+    labels: dict[str, str] = Field(default_factory=dict)
+    created_at: float | None = None
+    """Unix seconds."""
+
+
 ParamsT = TypeVar("ParamsT", bound=BaseModel)
 
 
@@ -219,6 +243,14 @@ class Environment(Component[ParamsT]):
     @abc.abstractmethod
     async def close(self, handle: EnvironmentHandle) -> None:
         """Remove the sandbox and end all in it; nothing happens when it is gone already."""
+
+    async def list_environments(self, labels: dict[str, str] | None = None) -> list[EnvironmentRecord]:
+        """Sandboxes that exist at the provider and carry all of ``labels``, whoever opened them.
+
+        Raises ``NotImplementedError`` when the provider cannot tell, which is not the same as none.
+        """
+        del labels
+        raise NotImplementedError(f"environment {self.id!r} cannot list its sandboxes")
 
 
 class EnvironmentLostError(Exception):

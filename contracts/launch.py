@@ -16,6 +16,8 @@ class LaunchRuntime(Contract):
     results_dir: str = "results"
     timeout_seconds: float = Field(default=360_000, ge=0)
     cleanup_grace_seconds: float = Field(default=30, ge=0)
+    heartbeat_timeout_seconds: float = Field(default=30, ge=2)
+    """How long a silent worker keeps an activity before another worker gets it."""
     progress: ProgressMode = "auto"
     log_level: LogLevel = "INFO"
     file_log_level: LogLevel = "DEBUG"
@@ -119,6 +121,8 @@ class RequestResult(Contract):
     value: float | None = None
     reference_value: float | None = None
     error: str = ""
+    exit_code: int = 0
+    """What the command line returns for this request: see the table in ``docs/cli.md``."""
 
     @property
     def valid(self) -> bool:
@@ -133,3 +137,4 @@ class LaunchResult(Contract):
     status: LaunchStatusName
     requests: list[RequestResult] = Field(default_factory=list)
     error: str = ""
+    exit_code: int = 0

@@ -130,7 +130,7 @@ class Registry:
 
     def registrations(self, kind: ComponentKind) -> Iterator[Registration]:
         """The registrations of a kind, in order."""
-        return (item for (item_kind, _), item in self._items.items() if item_kind is kind)
+        return (item for (item_kind, _), item in self._items.items() if item_kind == kind)
 
     def get(self, kind: ComponentKind, component_id: str) -> type[Component[Any]]:
         """The class. Raises ``UnknownComponentError``, or ``PluginError`` when its import fails."""

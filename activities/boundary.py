@@ -1,0 +1,57 @@
+"""The boundary between our code and Temporal: which exception means what to the engine.
+
+* an ``ApplicationError`` with an Issue: a phase failed, the workflow decides (never retried here)
+* an ``ApplicationError`` with an exit code: the request cannot be carried out as written
+* an operating-system or RPC error of our own bookkeeping: infrastructure, retried by Temporal
+* anything else: a bug of ours, reported as ``internal_error`` instead of being retried for ever
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from temporalio.exceptions import ApplicationError, FailureError
+from temporalio.service import RPCError
+
+from ..contracts.errors import AgentCompassError, StageFailure
+from ..contracts.issues import Issue
+from .classification import describe
+from .redaction import REDACTOR
+
+SelfT = TypeVar("SelfT")
+InputT = TypeVar("InputT")
+OutputT = TypeVar("OutputT")
+Activity = Callable[[SelfT, InputT], Awaitable[OutputT]]
+
+_INFRASTRUCTURE = (OSError, RPCError, TimeoutError)
+
+
+def failed(issue: Issue) -> ApplicationError:
+    """The failure that carries an issue to the workflow; its type is the issue's code."""
+    return ApplicationError(issue.message, issue.model_dump(mode="json"), type=issue.code, non_retryable=True)
+
+
+def activity_boundary(function: Activity[SelfT, InputT, OutputT]) -> Activity[SelfT, InputT, OutputT]:
+    """Translate what an activity raises; see the module's docstring."""
+
+    @functools.wraps(function)
+    async def wrapped(self: SelfT, input: InputT) -> OutputT:
+        try:
+            return await function(self, input)
+        except (asyncio.CancelledError, FailureError, *_INFRASTRUCTURE):
+            raise
+        except StageFailure as error:
+            raise failed(error.issue) from None
+        except AgentCompassError as error:
+            raise ApplicationError(
+                REDACTOR.text(str(error)), error.exit_code, type=type(error).__name__, non_retryable=True
+            ) from None
+        except Exception as error:
+            raise ApplicationError(
+                REDACTOR.text(describe(error)), type="internal_error", non_retryable=True
+            ) from error
+
+    return wrapped

@@ -1,0 +1,114 @@
+"""The runtime's side of :class:`~agentcompass.contracts.context.AttemptContext`."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import MutableMapping
+from typing import Any
+
+from pydantic import JsonValue
+
+from ..contracts.activities import ExecutionRef
+from ..contracts.issues import Issue, IssuePhase, Severity
+from ..contracts.phases import Phase
+from ..contracts.result import TrajectoryStep
+from .classification import make_issue
+from .services import resolve_secret
+from .store import ExecutionStore
+
+
+class _AttemptLog(logging.LoggerAdapter[logging.Logger]):
+    """Puts task and attempt in front of every message and says which run it belongs to."""
+
+    def process(self, msg: Any, kwargs: MutableMapping[str, Any]) -> tuple[Any, MutableMapping[str, Any]]:
+        extra = dict(self.extra or {})
+        kwargs["extra"] = {**extra, **kwargs.get("extra", {})}
+        return f"[{extra.get('label')}] {msg}", kwargs
+
+
+class PhaseContext:
+    """An attempt context for one phase of one execution."""
+
+    def __init__(
+        self, ref: ExecutionRef, phase: Phase, execution_store: ExecutionStore, *, spent_seconds: float = 0.0
+    ) -> None:
+        self._ref = ref
+        self._phase = phase
+        self._store = execution_store
+        self._spent_before = spent_seconds
+        self._budget: float | None = None
+        self._began = time.monotonic()
+        self._deadline: float | None = None
+        self.message = ""
+        self.last_step_at: float | None = None
+        self.issues: list[Issue] = []
+        self._log = _AttemptLog(
+            logging.getLogger(f"agentcompass.{phase.value}"),
+            {"run_dir": ref.run_dir, "label": f"{ref.task_id} a{ref.attempt}"},
+        )
+
+    @property
+    def task_id(self) -> str:
+        return self._ref.task_id
+
+    @property
+    def attempt(self) -> int:
+        return self._ref.attempt
+
+    @property
+    def execution(self) -> int:
+        return self._ref.execution
+
+    @property
+    def log(self) -> logging.LoggerAdapter[logging.Logger]:
+        return self._log
+
+    @property
+    def deadline(self) -> float | None:
+        return self._deadline
+
+    def remaining(self) -> float | None:
+        return None if self._deadline is None else max(0.0, self._deadline - time.time())
+
+    def start_budget(self, seconds: float | None) -> float | None:
+        """Begin to charge the phase's budget; returns what is left of it.
+
+        A phase that goes on in another process is charged for the time it ran, not for the time
+        in which no worker had it.
+        """
+        self._began = time.monotonic()
+        self._budget = seconds
+        if seconds is None:
+            return None
+        left = max(0.0, seconds - self._spent_before)
+        self._deadline = time.time() + left
+        return left
+
+    @property
+    def spent_seconds(self) -> float:
+        """Seconds of the budget used so far, over all processes; kept in the heartbeats."""
+        if self._budget is None and self._deadline is None:
+            return self._spent_before
+        return self._spent_before + time.monotonic() - self._began
+
+    def progress(self, message: str) -> None:
+        self.message = message[:200]
+        self._log.info("%s", message)
+
+    def record_step(self, step: TrajectoryStep) -> None:
+        self.last_step_at = time.time()
+        self._store.append_step(step)
+
+    def report_issue(self, severity: Severity, phase: IssuePhase, code: str, message: str) -> None:
+        self.issues.append(make_issue(severity, phase, code, message))
+
+    async def load_checkpoint(self) -> JsonValue:
+        return await asyncio.to_thread(self._store.load_checkpoint, self._phase.value)
+
+    async def save_checkpoint(self, value: JsonValue) -> None:
+        await asyncio.to_thread(self._store.save_checkpoint, self._phase.value, value)
+
+    def resolve_secret(self, reference: str) -> str:
+        return resolve_secret(reference)

@@ -1,0 +1,86 @@
+"""Open and close environments."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+from temporalio import activity
+
+from ..contracts.activities import (
+    CLOSE_ENVIRONMENT,
+    OPEN_ENVIRONMENT,
+    CloseEnvironmentInput,
+    OpenedEnvironment,
+    OpenEnvironmentInput,
+    PhaseOutcome,
+    environment_id,
+)
+from ..contracts.environment import OpenRequest
+from ..contracts.network import NetworkPolicy
+from ..contracts.phases import Phase
+from .boundary import activity_boundary
+from .phase import PhaseScope, call_hook, phase_scope
+from .services import Services, resolve_variables
+
+EXPIRY_SECONDS = 24 * 3600.0
+"""The label after which a sandbox that nobody renews may be removed."""
+
+
+class Environments:
+    """Opening and closing are safe to run twice: both work on an id derived from the execution."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+
+    @activity.defn(name=OPEN_ENVIRONMENT.name)
+    @activity_boundary
+    async def open_environment(self, input: OpenEnvironmentInput) -> OpenedEnvironment:
+        """Create the sandbox, or find the one that an earlier try created."""
+        phase = Phase.EVALUATE_ENVIRONMENT if input.for_evaluation else Phase.OPEN_ENVIRONMENT
+        async with phase_scope(self._services, input.ref, phase) as scope:
+            await scope.enter(phase)
+            spec = scope.plan.evaluation_environment if input.for_evaluation else scope.plan.environment
+            spec = spec or scope.plan.environment
+            environment = scope.environment(spec)
+            with scope.hooks():
+                request = OpenRequest(
+                    environment_id=environment_id(input.ref, for_evaluation=input.for_evaluation),
+                    spec=spec,
+                    network_policy=spec.network_policy or NetworkPolicy(),
+                    env_variables=resolve_variables(spec.env_variables),
+                    labels=labels_of(scope),
+                )
+                session = await call_hook(environment.open, request)
+            bound = environment.capabilities.host_bound and not self._services.settings.private
+            return OpenedEnvironment(
+                handle=session.handle, task_queue=self._services.settings.host_queue if bound else None
+            )
+
+    @activity.defn(name=CLOSE_ENVIRONMENT.name)
+    @activity_boundary
+    async def close_environment(self, input: CloseEnvironmentInput) -> PhaseOutcome:
+        """Remove the sandbox. A failure is a WARNING, carried to the workflow like any issue."""
+        async with phase_scope(self._services, input.ref, Phase.CLOSE_ENVIRONMENT) as scope:
+            spec = scope.plan.environment
+            evaluation = scope.plan.evaluation_environment
+            if evaluation is not None and input.handle.id.endswith("-v"):
+                spec = evaluation
+            grace = max(scope.store.request_state().runtime.cleanup_grace_seconds, 5.0)
+            with scope.hooks():
+                async with asyncio.timeout(grace):
+                    await call_hook(scope.environment(spec).close, input.handle)
+            return PhaseOutcome(issues=scope.context.issues)
+
+
+def labels_of(scope: PhaseScope) -> dict[str, str]:
+    """Who owns a sandbox, for listing and for the reaper."""
+    state = scope.store.request_state()
+    return {
+        "launch": state.launch_id,
+        "request": state.request_key,
+        "task": scope.ref.task_id,
+        "attempt": str(scope.ref.attempt),
+        "execution": str(scope.ref.execution),
+        "expiry": str(int(time.time() + EXPIRY_SECONDS)),
+    }

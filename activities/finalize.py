@@ -1,0 +1,157 @@
+"""Aggregate a run: metrics.json, summary.md, the final state of run_info.json."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+from temporalio import activity
+
+from .. import __version__
+from ..contracts.activities import FINALIZE_REQUEST, FinalizeInput
+from ..contracts.benchmark import Benchmark
+from ..contracts.issues import Severity
+from ..contracts.launch import RequestResult
+from ..contracts.metrics import MetricReport, TaskObservations
+from ..contracts.records import RunInfo, RunStatus
+from .boundary import activity_boundary
+from .classification import describe
+from .heartbeat import heartbeating
+from .metrics import RunFacts, UsageMeter, build_report, observe_task, render_summary
+from .services import RequestComponents, Services, build_components
+from .store import EventSource, RunStore, open_store, run_log_scope
+from .store.progress import open_progress
+
+
+class Finalize:
+    """A second try computes the same from the same records."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+
+    @activity.defn(name=FINALIZE_REQUEST.name)
+    @activity_boundary
+    async def finalize_request(self, input: FinalizeInput) -> RequestResult:
+        """Write the report, then the final state, then say so in the progress file."""
+        async with heartbeating():
+            store = self._services.store(input.run_dir)
+            state = store.request_state()
+            events, progress = EventSource.of(state), open_progress(input.run_dir)
+            with run_log_scope(store.run_dir):
+                await progress.emit([events.summary_started()])
+                components = self._services.components(input.run_dir)
+                report, observed = await asyncio.to_thread(compute_report, store, components.benchmark)
+                status: RunStatus = input.status
+                if status == "completed" and report.evaluation_failed:
+                    status = "failed"
+                error = input.error or failure_text(report)
+                await asyncio.to_thread(store.files.finish_run_info, status, error)
+                info = store.files.run_info()
+                await asyncio.to_thread(write_report, store, info, report, observed)
+                await progress.emit([events.run_finished(status, error)])
+                await progress.flush()
+            return request_result(store, input.request_key, status, report, error)
+
+
+def recompute(run_dir: Path) -> RequestResult:
+    """``agentcompass summary``: the report again from the records, without Temporal.
+
+    Raises ``RecordError`` when the directory is not a run, ``UsageError`` when its benchmark is
+    not installed.
+    """
+    from ..plugins.registry import load_registry
+
+    store = open_store(run_dir)
+    info = store.files.run_info()
+    request = store.request()
+    components: RequestComponents = build_components(request, load_registry(request.metadata.recipe_dirs))
+    report, observed = compute_report(store, components.benchmark)
+    write_report(store, info, report, observed)
+    status: Any = info.status or "running"
+    if status in ("completed", "failed"):
+        status = "failed" if report.evaluation_failed else "completed"
+    return request_result(store, store.request_state().request_key, status, report, info.error or "")
+
+
+def compute_report(store: RunStore, benchmark: Benchmark[Any]) -> tuple[MetricReport, list[TaskObservations]]:
+    """The report over all selected tasks, also those without a record; one record in memory at a time."""
+    attempts = store.request().execution.attempts
+    meter = UsageMeter()
+    observed: list[TaskObservations] = []
+    for entry, record in store.iter_tasks():
+        if record is None:
+            missing = TaskObservations(
+                task_id=entry.task_id, category=entry.category, expected_attempts=attempts.k
+            )
+            observed.append(missing)
+            continue
+        meter.add(record)
+        observed.append(observe_task(record, benchmark.metric_contract))
+    report = build_report(store.request().benchmark.id, benchmark.metric_contract, attempts, observed)
+    report = report.model_copy(update={"usage": meter.totals})
+    try:
+        return benchmark.aggregate_metrics(observed, report), observed
+    except Exception as error:  # extension code may raise anything; the computed report stands
+        from ..contracts.errors import UsageError
+
+        raise UsageError(
+            f"benchmark {benchmark.id!r}: aggregate_metrics failed: {describe(error)}"
+        ) from error
+
+
+def write_report(
+    store: RunStore, info: RunInfo, report: MetricReport, observed: list[TaskObservations]
+) -> None:
+    """``metrics.json`` and ``summary.md``."""
+    request = store.request()
+    facts = RunFacts(
+        run_id=store.run_id,
+        model=request.model.id,
+        harness=request.harness.id,
+        environment=request.environment.id,
+        status=info.status or "",
+        started_at=info.started_at,
+        finished_at=info.finished_at or "",
+        reused_from=info.reused_from.run_id if info.reused_from else "",
+        error=info.error or "",
+        agentcompass_version=__version__,
+    )
+    store.files.save_metrics(report)
+    store.files.save_summary(render_summary(report, facts, observed))
+
+
+def failure_text(report: MetricReport) -> str:
+    """One line that says why the evaluation failed."""
+    if not report.evaluation_failed:
+        return ""
+    count = report.counts.invalidated
+    first = next((item.reason for item in report.exclusions if item.state == "invalidated"), "")
+    return f"{count} of {report.counts.total} tasks ended with a {Severity.FATAL} issue: {first}"[:1000]
+
+
+def request_result(store: RunStore, key: str, status: str, report: MetricReport, error: str) -> RequestResult:
+    """What the launch is told of a finished request."""
+    request = store.request()
+    headline = report.headline()
+    counts = report.counts
+    return RequestResult(
+        key=key,
+        run_id=store.run_id,
+        run_dir=str(store.run_dir),
+        status=status,
+        benchmark=request.benchmark.id,
+        harness=request.harness.id,
+        model=request.model.id,
+        environment=request.environment.id,
+        total_tasks=counts.total,
+        evaluated_tasks=counts.evaluated,
+        unavailable_tasks=counts.unavailable,
+        invalidated_tasks=counts.invalidated,
+        error_tasks=counts.error,
+        primary=report.primary,
+        value=headline.value if headline else None,
+        reference_value=headline.reference_value if headline else None,
+        error=error,
+        exit_code=0 if status == "completed" else 1,
+    )

@@ -1,0 +1,163 @@
+"""What every phase of an attempt needs, put together once: store, plan, components, context."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from temporalio import activity
+from temporalio.exceptions import FailureError
+
+from ..contracts.activities import ExecutionRef
+from ..contracts.component import is_blocking
+from ..contracts.environment import Environment, EnvironmentHandle, EnvironmentSession
+from ..contracts.issues import Issue, IssuePhase, Severity
+from ..contracts.phases import Phase
+from ..contracts.plan import ExecutionPlan
+from ..contracts.records import ProgressEvent
+from ..contracts.request import EnvironmentSpec
+from ..contracts.task import TaskSpec
+from ..plugins.registry import ComponentKind
+from .boundary import failed
+from .classification import classify, diagnostics_of
+from .context import PhaseContext
+from .heartbeat import heartbeating
+from .services import RequestComponents, Services, resolve_variables
+from .store import EventSource, ExecutionStore, RunStore, run_log_scope
+from .store.progress import open_progress
+
+T = TypeVar("T")
+
+
+@dataclass
+class PhaseScope:
+    """One phase of one execution, while it runs."""
+
+    services: Services
+    ref: ExecutionRef
+    phase: Phase
+    store: RunStore
+    execution: ExecutionStore
+    components: RequestComponents
+    task: TaskSpec
+    plan: ExecutionPlan
+    context: PhaseContext
+    timings: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def events(self) -> EventSource:
+        """Makes this run's progress events."""
+        return EventSource.of(self.store.request_state())
+
+    async def emit(self, *events: ProgressEvent) -> None:
+        """Write progress events; returns when they are on disk."""
+        await open_progress(self.ref.run_dir).emit(events)
+
+    async def enter(self, phase: Phase) -> None:
+        """Say in the progress file which phase begins."""
+        await self.emit(
+            self.events.phase_changed(
+                self.task.task_id,
+                self.task.category or None,
+                attempt=self.ref.attempt,
+                execution=self.ref.execution,
+                phase=phase.value,
+            )
+        )
+
+    def environment(self, spec: EnvironmentSpec) -> Environment[Any]:
+        """The provider for a plan's environment, with the parameters that recipes settled."""
+        request = self.components.request
+        if spec.id == request.environment.id and spec.params == request.environment.params:
+            return self.components.environment
+        registry = self.services.registry(request)
+        params = registry.validate_params(ComponentKind.ENVIRONMENT, spec.id, dict(spec.params))
+        return registry.get_environment(spec.id)(params)
+
+    async def attach(self, handle: EnvironmentHandle, *, for_evaluation: bool = False) -> EnvironmentSession:
+        """A session on the living environment; its commands get the phase's variables."""
+        spec = self.plan.evaluation_environment if for_evaluation else self.plan.environment
+        session = await self.environment(spec or self.plan.environment).attach(handle)
+        session.add_variables(self._phase_variables())
+        return session
+
+    def _phase_variables(self) -> dict[str, str]:
+        environment = self.plan.environment
+        scoped = (
+            environment.evaluation_env_variables
+            if self.phase is Phase.EVALUATE
+            else environment.run_env_variables
+        )
+        return resolve_variables({**environment.env_variables, **scoped})
+
+    @contextlib.contextmanager
+    def timed(self, name: str) -> Iterator[None]:
+        """Measure a part of the phase, in seconds, for ``meta.timings``."""
+        began = time.monotonic()
+        try:
+            yield
+        finally:
+            self.timings[name] = round(self.timings.get(name, 0.0) + time.monotonic() - began, 3)
+
+    def note(self, error: BaseException, phase: Phase | None = None) -> Issue:
+        """Turn an exception into an issue; its whole chain goes to the execution's diagnostics."""
+        issue = classify(error, phase or self.phase)
+        self.execution.add_diagnostics(diagnostics_of(error))
+        self.context.log.warning("%s %s: %s", issue.severity, issue.code, issue.message)
+        return issue
+
+    @contextlib.contextmanager
+    def hooks(self, phase: Phase | None = None) -> Iterator[None]:
+        """Around calls of extension code: what it raises becomes an issue and ends the phase."""
+        try:
+            yield
+        except FailureError:
+            raise  # already an issue, or the engine's own
+        except Exception as error:  # extension code may raise anything; all of it is classified
+            raise failed(self.note(error, phase)) from None
+
+    async def warn_on_failure(self, awaitable: Awaitable[None], phase: IssuePhase, code: str) -> None:
+        """For cleanup: a failure is a WARNING and never hides what happened before."""
+        try:
+            await awaitable
+        except Exception as error:  # extension code may raise anything; the result must survive it
+            self.note(error, Phase.CLOSE_ENVIRONMENT)
+            self.context.report_issue(Severity.WARNING, phase, code, f"{type(error).__name__}: {error}")
+
+
+async def call_hook(hook: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> T:
+    """Call a hook; one declared ``@blocking`` runs in a thread with an event loop of its own."""
+    if not is_blocking(hook):
+        return await hook(*arguments)
+    return await asyncio.to_thread(lambda: asyncio.run(hook(*arguments)))
+
+
+@contextlib.asynccontextmanager
+async def phase_scope(services: Services, ref: ExecutionRef, phase: Phase) -> AsyncIterator[PhaseScope]:
+    """Load what the phase needs, send its log lines to the run's log, and heartbeat meanwhile."""
+    store = services.store(ref.run_dir)
+    with run_log_scope(ref.run_dir):
+        execution = store.execution(ref)
+        scope = PhaseScope(
+            services=services,
+            ref=ref,
+            phase=phase,
+            store=store,
+            execution=execution,
+            components=services.components(ref.run_dir),
+            task=store.task(ref.task_index),
+            plan=execution.load_plan(),
+            context=PhaseContext(ref, phase, execution, spent_seconds=spent_so_far()),
+        )
+        async with heartbeating(lambda: scope.context.spent_seconds):
+            yield scope
+
+
+def spent_so_far() -> float:
+    """Seconds that an earlier try of this activity was charged, from its last heartbeat."""
+    details = activity.info().heartbeat_details
+    return float(details[0]) if details and isinstance(details[0], int | float) else 0.0

@@ -1,0 +1,129 @@
+"""Preflight: refuse an impossible launch before anything is written or opened."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from temporalio import activity
+
+from ..contracts.activities import PREFLIGHT, PreflightInput, PreflightReport
+from ..contracts.benchmark import HarnessFreeBenchmark
+from ..contracts.errors import AgentCompassError, ServiceUnreachableError, StageFailure
+from ..contracts.launch import LaunchSpec
+from ..contracts.network import NetworkPolicy
+from ..contracts.request import EnvironmentSpec, RunRequest
+from ..plugins.models.reachability import check_reachable
+from .boundary import activity_boundary
+from .classification import describe
+from .heartbeat import heartbeating
+from .phase import call_hook
+from .services import RequestComponents, Services, build_components, resolve_secret, resolve_variables
+
+
+class Preflight:
+    """Looks only; running it twice is safe."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+
+    @activity.defn(name=PREFLIGHT.name)
+    @activity_boundary
+    async def preflight(self, input: PreflightInput) -> PreflightReport:
+        """Check every component of every request; all problems are told at once."""
+        report = PreflightReport()
+        async with heartbeating():
+            problem = writable_problem(input.spec)
+            if problem:
+                report.problems.append(problem)
+            for request in input.spec.requests:
+                await self._check(request, report, many=len(input.spec.requests) > 1)
+        return report
+
+    async def _check(self, request: RunRequest, report: PreflightReport, *, many: bool) -> None:
+        where = f"request {request.metadata.request_name!r}: " if many else ""
+        try:
+            components = build_components(request, self._services.registry(request))
+            report.problems += [where + text for text in combination_problems(components)]
+            report.problems += [where + text for text in policy_problems(components)]
+            resolve_secrets(request)
+            await call_hook(components.environment.preflight, request.environment)
+        except ServiceUnreachableError as error:
+            report.unreachable.append(f"{where}{error}")
+            return
+        except (AgentCompassError, StageFailure) as error:
+            report.problems.append(f"{where}{error}")
+            return
+        except Exception as error:  # extension code may raise anything; the component is named
+            report.problems.append(f"{where}environment {request.environment.id!r}: {describe(error)}")
+            return
+        if components.harness is not None and components.harness.uses_model:
+            unreachable = await check_reachable(request.model)
+            if unreachable:
+                report.unreachable.append(where + unreachable)
+
+
+def writable_problem(spec: LaunchSpec) -> str:
+    """Why the results directory cannot be written, or an empty string. Makes nothing."""
+    directory = Path(spec.runtime.results_dir)
+    existing = directory
+    while not existing.exists() and existing != existing.parent:
+        existing = existing.parent
+    if not existing.is_dir():
+        return f"results directory {directory}: {existing} is not a directory"
+    if not os.access(existing, os.W_OK | os.X_OK):
+        return f"results directory {directory} cannot be written; choose another --results-dir"
+    return ""
+
+
+def combination_problems(components: RequestComponents) -> list[str]:
+    """Whether benchmark, harness, environment and model fit together."""
+    request = components.request
+    free = isinstance(components.benchmark, HarnessFreeBenchmark)
+    if components.harness is None:
+        if free:
+            return []
+        return [
+            f"benchmark {request.benchmark.id!r} needs a harness; 'none' is for benchmarks that run their tasks themselves"
+        ]
+    if free:
+        return [
+            f"benchmark {request.benchmark.id!r} runs its tasks itself: use harness 'none' instead of {request.harness.id!r}"
+        ]
+    reason = components.harness.supports(request.environment, request.model)
+    return [f"harness {request.harness.id!r} cannot be used here: {reason}"] if reason else []
+
+
+def policy_problems(components: RequestComponents) -> list[str]:
+    """Network policies and resources that the provider cannot enforce."""
+    spec = components.request.environment
+    capabilities = components.environment.capabilities
+    baseline = spec.network_policy or NetworkPolicy()
+    wanted = [baseline, spec.run_network_policy or baseline, spec.verifier_network_policy or baseline]
+    problems = [
+        f"environment {spec.id!r} cannot enforce network policy {mode!r}; it offers "
+        f"{', '.join(capabilities.network_modes)} (an isolated one such as 'docker' can)"
+        for mode in sorted({policy.network_mode for policy in wanted})
+        if mode not in capabilities.network_modes
+    ]
+    if not problems and any(policy != baseline for policy in wanted) and not capabilities.switches_network:
+        problems.append(f"environment {spec.id!r} cannot switch the network policy between phases")
+    return problems + _resource_problems(spec, capabilities.resources)
+
+
+def _resource_problems(spec: EnvironmentSpec, offered: list[str]) -> list[str]:
+    wanted = spec.resources.model_dump(exclude_none=True)
+    return [
+        f"environment {spec.id!r} cannot limit {name!r}; it offers {', '.join(offered) or 'no resource limits'}"
+        for name in wanted
+        if name not in offered
+    ]
+
+
+def resolve_secrets(request: RunRequest) -> None:
+    """Raise ``StageFailure`` when a referenced secret is missing on this worker."""
+    resolve_secret(request.model.api_key)
+    spec = request.environment
+    for variables in (spec.env_variables, spec.run_env_variables, spec.evaluation_env_variables):
+        resolve_variables(variables)
+    resolve_variables(spec.evaluation_environment_env_variables or {})

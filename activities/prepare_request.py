@@ -1,0 +1,163 @@
+"""Prepare a request: load and check its tasks, reserve the run directory, write down the start."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from collections import Counter
+from datetime import datetime
+from pathlib import Path
+
+from temporalio import activity
+
+from .. import __version__
+from ..contracts.activities import (
+    PENDING_TASKS,
+    PREPARE_REQUEST,
+    PendingTasks,
+    PendingTasksInput,
+    PreparedRequest,
+    PrepareRequestInput,
+)
+from ..contracts.errors import AgentCompassError, DatasetError
+from ..contracts.records import RunInfo
+from ..contracts.request import AttemptStrategy
+from ..contracts.task import TaskSpec
+from .boundary import activity_boundary
+from .classification import describe
+from .heartbeat import heartbeating
+from .phase import call_hook
+from .services import RequestComponents, Services, build_components
+from .store import DriverRecord, EventSource, RequestState, RunStore, open_store, run_log_scope
+from .store.progress import open_progress
+from .store.recorded import recorded_params, recorded_request
+
+
+class PrepareRequest:
+    """A second try finds the directory that the first one reserved and writes the same again."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+
+    @activity.defn(name=PREPARE_REQUEST.name)
+    @activity_boundary
+    async def prepare_request(self, input: PrepareRequestInput) -> PreparedRequest:
+        """Everything that can be refused is refused before the directory is made."""
+        async with heartbeating():
+            registry = self._services.registry(input.request)
+            components = build_components(input.request, registry)
+            tasks = await load_tasks(components)
+            store = await asyncio.to_thread(self._reserve, input)
+            with run_log_scope(store.run_dir):
+                await self._write(input, store, tasks)
+            return PreparedRequest(
+                run_dir=str(store.run_dir),
+                run_id=store.run_id,
+                total_tasks=len(tasks),
+                parallel_attempts=attempts_overlap(components),
+            )
+
+    def _reserve(self, input: PrepareRequestInput) -> RunStore:
+        info = activity.info()
+        owner = DriverRecord(
+            launch_id=input.launch_id,
+            request_key=input.request_key,
+            namespace=input.temporal.namespace,
+            workflow_id=input.temporal.workflow_id,
+            host=socket.gethostname(),
+            pid=os.getpid(),
+            reserved_at=info.scheduled_time.isoformat(),
+        )
+        # The scheduled time is the same in every try, so that a retry finds its directory.
+        started_at: datetime = info.scheduled_time.astimezone()
+        reserved = RunStore.reserve_for(
+            input.request, Path(input.runtime.results_dir), owner=owner, started_at=started_at
+        )
+        return open_store(reserved.run_dir)
+
+    async def _write(self, input: PrepareRequestInput, store: RunStore, tasks: list[TaskSpec]) -> None:
+        request = input.request
+        state = RequestState(
+            run_id=store.run_id,
+            launch_id=input.launch_id,
+            request_key=input.request_key,
+            request_index=input.request_index,
+            request_count=input.request_count,
+            request=request,
+            runtime=input.runtime,
+            temporal=input.temporal,
+        )
+        info = RunInfo(
+            run_id=store.run_id,
+            launch_id=input.launch_id,
+            started_at=activity.info().scheduled_time.astimezone().isoformat(timespec="seconds"),
+            request=recorded_request(request, store.run_id),
+            temporal=input.temporal,
+            agentcompass_version=__version__,
+        )
+        await asyncio.to_thread(store.save_request, state)
+        await asyncio.to_thread(store.files.start_run_info, info)
+        events, progress = EventSource.of(state), open_progress(store.run_dir)
+        await progress.emit(
+            [
+                events.run_started(
+                    model=request.model.id,
+                    benchmark=request.benchmark.id,
+                    harness=request.harness.id,
+                    environment=request.environment.id,
+                )
+            ]
+        )
+        await asyncio.to_thread(store.save_tasks, tasks)
+        await asyncio.to_thread(store.files.save_params, recorded_params(request, store.run_id))
+        await progress.emit(
+            [
+                events.tasks_loaded(len(tasks)),
+                events.reuse_loaded(reused_tasks=0, tasks_to_run=len(tasks)),
+            ]
+        )
+
+    @activity.defn(name=PENDING_TASKS.name)
+    @activity_boundary
+    async def pending_tasks(self, input: PendingTasksInput) -> PendingTasks:
+        """The next page of tasks without a record."""
+        store = self._services.store(input.run_dir)
+        return await asyncio.to_thread(store.pending_tasks, input.offset, input.limit)
+
+
+async def load_tasks(components: RequestComponents) -> list[TaskSpec]:
+    """Load and select; raises ``DatasetError`` for what no run can be made of."""
+    benchmark, request = components.benchmark, components.request
+    name = f"benchmark {request.benchmark.id!r}"
+    try:
+        tasks = await call_hook(benchmark.load_tasks, request)
+        check_task_ids(tasks, name)
+        selected = await call_hook(benchmark.select_tasks, tasks, request)
+    except AgentCompassError:
+        raise
+    except Exception as error:  # extension code may raise anything; the plugin is named
+        raise DatasetError(f"{name} could not load its tasks: {describe(error)}") from error
+    if not selected:
+        raise DatasetError(f"{name} has no task to run" + (" after selection" if tasks else ""))
+    return selected
+
+
+def check_task_ids(tasks: list[TaskSpec], name: str) -> None:
+    """Every task needs an id of its own, without blanks around it."""
+    for number, task in enumerate(tasks, start=1):
+        if not task.task_id or task.task_id != task.task_id.strip():
+            raise DatasetError(f"{name}: task number {number} has the id {task.task_id!r}")
+    repeated = [task_id for task_id, count in Counter(task.task_id for task in tasks).items() if count > 1]
+    if repeated:
+        shown = ", ".join(map(repr, repeated[:3]))
+        raise DatasetError(f"{name}: {len(repeated)} task ids occur more than once: {shown}")
+
+
+def attempts_overlap(components: RequestComponents) -> bool:
+    """Attempts of one task overlap for ``avg`` only, and when all sides declare that they may."""
+    attempts = components.request.execution.attempts
+    if attempts.k == 1 or attempts.strategy is not AttemptStrategy.AVG:
+        return False
+    harness_safe = components.harness is None or components.harness.parallel_attempts_safe
+    return components.benchmark.parallel_attempts_safe and harness_safe

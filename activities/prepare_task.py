@@ -1,0 +1,38 @@
+"""Let the benchmark prepare a task in its environment."""
+
+from __future__ import annotations
+
+from temporalio import activity
+
+from ..contracts.activities import PREPARE_TASK, PhaseInput, PhaseOutcome
+from ..contracts.phases import Phase
+from .boundary import activity_boundary
+from .phase import call_hook, phase_scope
+from .services import Services
+
+
+class PrepareTask:
+    """Running it twice is safe: benchmarks must prepare idempotently, and the last one counts."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+
+    @activity.defn(name=PREPARE_TASK.name)
+    @activity_boundary
+    async def prepare_task(self, input: PhaseInput) -> PhaseOutcome:
+        """Store the prepared task for the phases that follow."""
+        assert input.handle is not None
+        async with phase_scope(self._services, input.ref, Phase.PREPARE_TASK) as scope:
+            await scope.enter(Phase.PREPARE_TASK)
+            with scope.hooks():
+                env = await scope.attach(input.handle)
+                prepared = await call_hook(
+                    scope.components.benchmark.prepare_task,
+                    scope.task,
+                    env,
+                    scope.components.request,
+                    scope.plan.benchmark_plan,
+                    scope.context,
+                )
+            scope.execution.save_prepared(prepared)
+            return PhaseOutcome(issues=scope.context.issues)

@@ -1,0 +1,42 @@
+"""The activities that a worker serves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .await_attempts import AwaitAttempts
+from .collect_artifacts import CollectArtifacts
+from .environments import Environments
+from .evaluate import Evaluate
+from .finalize import Finalize
+from .plan_attempt import PlanAttempt
+from .preflight import Preflight
+from .prepare_request import PrepareRequest
+from .prepare_task import PrepareTask
+from .run_phase import RunPhase
+from .save import Save
+from .services import Services
+
+
+def activity_methods(services: Services) -> list[Callable[..., Any]]:
+    """Every activity, bound to the process's services."""
+    environments, request = Environments(services), PrepareRequest(services)
+    run, save = RunPhase(services), Save(services)
+    return [
+        Preflight(services).preflight,
+        request.prepare_request,
+        request.pending_tasks,
+        PlanAttempt(services).plan_attempt,
+        environments.open_environment,
+        environments.close_environment,
+        PrepareTask(services).prepare_task,
+        run.run_harness,
+        run.run_task,
+        CollectArtifacts(services).collect_artifacts,
+        Evaluate(services).evaluate,
+        save.save_retry,
+        save.save_attempt,
+        AwaitAttempts(services).await_attempts,
+        Finalize(services).finalize_request,
+    ]

@@ -1,0 +1,235 @@
+"""Run the agent: harness or harness-free benchmark, within its budget, and collect the result."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from temporalio import activity
+
+from ..contracts.activities import RUN_HARNESS, RUN_TASK, PhaseInput, PhaseOutcome
+from ..contracts.environment import EnvironmentSession
+from ..contracts.harness import Harness
+from ..contracts.issues import Issue, IssueCode, IssuePhase, Severity
+from ..contracts.phases import Phase
+from ..contracts.result import RunResult
+from ..contracts.task import PreparedTask
+from .boundary import activity_boundary, failed
+from .classification import make_issue
+from .phase import PhaseScope, call_hook, phase_scope
+from .services import Services
+
+RUN_BUDGET = "run_timeout_seconds"
+RESULT_BUDGET = "harness_result_timeout_seconds"
+DEADLINE_VARIABLE = "AGENTCOMPASS_DEADLINE"
+"""Unix time at which the run budget ends, given to every command of the run phase."""
+
+
+class RunPhase:
+    """A second try goes on where the first one stopped, as far as the harness checkpoints; when the
+    first one had stored its result, nothing runs again."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+
+    @activity.defn(name=RUN_HARNESS.name)
+    @activity_boundary
+    async def run_harness(self, input: PhaseInput) -> PhaseOutcome:
+        """Start a session, execute the task, collect, close."""
+        async with phase_scope(self._services, input.ref, Phase.RUN_HARNESS) as scope:
+            done = scope.execution.find_result()
+            if done is not None:
+                return outcome_of(done)
+            assert input.handle is not None and scope.components.harness is not None
+            with scope.hooks(Phase.START_HARNESS):
+                env = await scope.attach(input.handle)
+            result = await _HarnessRun(scope, env, scope.components.harness).run()
+            return save_result(scope, result)
+
+    @activity.defn(name=RUN_TASK.name)
+    @activity_boundary
+    async def run_task(self, input: PhaseInput) -> PhaseOutcome:
+        """Let a harness-free benchmark run its task."""
+        async with phase_scope(self._services, input.ref, Phase.RUN_TASK) as scope:
+            done = scope.execution.find_result()
+            if done is not None:
+                return outcome_of(done)
+            assert input.handle is not None
+            prepared = scope.execution.load_prepared()
+            await scope.enter(Phase.RUN_TASK)
+            with scope.hooks():
+                env = await scope.attach(input.handle)
+                await switch_to_run_policy(scope, env)
+                budget = scope.plan.budgets.run_timeout_seconds
+                left = scope.context.start_budget(budget)
+                set_deadline(scope, env)
+                try:
+                    async with asyncio.timeout(left) as limit, _Timed(scope, "run"):
+                        result = await call_hook(
+                            scope.components.harness_free.run_task,
+                            prepared,
+                            env,
+                            scope.components.request,
+                            scope.plan.benchmark_plan,
+                            scope.context,
+                        )
+                except TimeoutError:
+                    if not limit.expired():
+                        raise
+                    await env.end_all_processes()
+                    result = blank_result(scope).with_issues([budget_issue(budget)])
+            return save_result(scope, result)
+
+
+class _HarnessRun:
+    """The four hooks of a harness in their order."""
+
+    def __init__(self, scope: PhaseScope, env: EnvironmentSession, harness: Harness[Any, Any]) -> None:
+        self._scope = scope
+        self._env = env
+        self._harness = harness
+        self._request = scope.components.request
+        self._plan = scope.plan.harness_plan
+        self._prepared: PreparedTask = scope.execution.load_prepared()
+
+    async def run(self) -> RunResult:
+        scope, context = self._scope, self._scope.context
+        await scope.enter(Phase.START_HARNESS)
+        with scope.hooks(Phase.START_HARNESS), scope.timed("start_harness"):
+            session = await call_hook(
+                self._harness.start_session, self._env, self._request, self._plan, context
+            )
+        try:
+            with scope.hooks():
+                await switch_to_run_policy(scope, self._env)
+            await scope.enter(Phase.RUN_HARNESS)
+            problem = await self._execute(session)
+            result = await self._collect(session, problem)
+        finally:
+            await self._close(session)
+        return result
+
+    async def _execute(self, session: Any) -> Issue | None:
+        """Run the agent within its budget; what goes wrong is an issue, so that the rest is kept."""
+        scope = self._scope
+        budget = scope.plan.budgets.run_timeout_seconds
+        left = scope.context.start_budget(budget)
+        set_deadline(scope, self._env)
+        try:
+            async with asyncio.timeout(left) as limit, _Timed(scope, "run"):
+                await call_hook(
+                    self._harness.execute_task,
+                    session,
+                    self._prepared,
+                    self._request,
+                    self._plan,
+                    scope.context,
+                )
+        except Exception as error:  # extension code may raise anything; all of it is classified
+            if isinstance(error, TimeoutError) and limit.expired():
+                return budget_issue(budget)
+            return scope.note(error)
+        return None
+
+    async def _collect(self, session: Any, problem: Issue | None) -> RunResult:
+        """Collect after success, failure and timeout alike; keep both problems when it fails, too."""
+        scope = self._scope
+        seconds = scope.plan.budgets.harness_result_timeout_seconds
+        found = [problem] if problem else []
+        try:
+            async with asyncio.timeout(seconds) as limit, _Timed(scope, "collect_result"):
+                result = await call_hook(
+                    self._harness.collect_result,
+                    session,
+                    self._prepared,
+                    self._request,
+                    self._plan,
+                    scope.context,
+                )
+        except Exception as error:  # extension code may raise anything; all of it is classified
+            if isinstance(error, TimeoutError) and limit.expired():
+                message = (
+                    f"the budget of {seconds:g} s for collecting the result ({RESULT_BUDGET}) is used up"
+                )
+            else:
+                scope.note(error)
+                message = f"{type(error).__name__}: {error}"
+            found.append(
+                make_issue(Severity.FATAL, IssuePhase.COLLECT, IssueCode.RESULT_COLLECTION_FAILED, message)
+            )
+            result = blank_result(scope)
+        return result.with_issues(found)
+
+    async def _close(self, session: Any) -> None:
+        grace = max(self._scope.store.request_state().runtime.cleanup_grace_seconds, 1.0)
+        await self._scope.warn_on_failure(
+            asyncio.wait_for(call_hook(self._harness.close_session, session), grace),
+            IssuePhase.CLEANUP,
+            IssueCode.CLEANUP_FAILED,
+        )
+
+
+class _Timed:
+    """``scope.timed`` as an asynchronous context manager, to stand beside a timeout."""
+
+    def __init__(self, scope: PhaseScope, name: str) -> None:
+        self._manager = scope.timed(name)
+
+    async def __aenter__(self) -> None:
+        self._manager.__enter__()
+
+    async def __aexit__(self, *exc: Any) -> None:
+        self._manager.__exit__(*exc)
+
+
+def budget_issue(seconds: float | None) -> Issue:
+    """The agent's timeout: an ERROR beside the score of what it left."""
+    return make_issue(
+        Severity.ERROR,
+        IssuePhase.RUN,
+        IssueCode.HARNESS_TIMEOUT,
+        f"the run budget of {seconds or 0:g} s ({RUN_BUDGET}) is used up",
+    )
+
+
+def set_deadline(scope: PhaseScope, env: EnvironmentSession) -> None:
+    """Tell the agent its absolute deadline."""
+    if scope.context.deadline is not None:
+        env.add_variables({DEADLINE_VARIABLE: f"{scope.context.deadline:.3f}"})
+
+
+async def switch_to_run_policy(scope: PhaseScope, env: EnvironmentSession) -> None:
+    """Baseline to run policy, when they differ; preflight made sure that the provider can."""
+    baseline = scope.plan.environment.network_policy
+    if baseline is not None and scope.plan.run_network_policy != baseline:
+        await env.set_network_policy(scope.plan.run_network_policy)
+
+
+def blank_result(scope: PhaseScope) -> RunResult:
+    """A result without an answer, with the steps that were recorded."""
+    from ..contracts.result import Trajectory
+
+    steps = scope.execution.read_steps()
+    return RunResult(
+        task_id=scope.task.task_id,
+        category=scope.task.category,
+        ground_truth=scope.task.ground_truth,
+        trajectory=Trajectory(steps=steps) if steps else None,
+    )
+
+
+def save_result(scope: PhaseScope, result: RunResult) -> PhaseOutcome:
+    """Store the unscored result; a FATAL in it ends the phase with that issue."""
+    result = result.with_issues(scope.context.issues)
+    timings = {**result.meta.timings, **scope.timings}
+    result = result.model_copy(update={"meta": result.meta.model_copy(update={"timings": timings})})
+    scope.execution.save_result(result)
+    return outcome_of(result)
+
+
+def outcome_of(result: RunResult) -> PhaseOutcome:
+    """What the workflow is told of a stored result; FATAL is raised, so that the UI shows it."""
+    for issue in result.issues:
+        if issue.severity is Severity.FATAL:
+            raise failed(issue)
+    return PhaseOutcome(issues=result.issues, status=result.status)

@@ -1,0 +1,161 @@
+"""What activities share in one worker process: settings, registry, loaded requests, secrets."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from temporalio.client import Client
+
+from ..contracts.benchmark import Benchmark, HarnessFreeBenchmark
+from ..contracts.environment import Environment
+from ..contracts.errors import ConfigurationError, StageFailure
+from ..contracts.harness import Harness
+from ..contracts.issues import IssueCode, IssuePhase
+from ..contracts.recipe import Recipe
+from ..contracts.request import RunRequest
+from ..contracts.secrets import is_secret_reference
+from ..plugins.registry import ComponentKind, Registry, load_registry
+from .redaction import REDACTOR
+from .store.run_store import RunStore, open_store
+
+_CACHED_REQUESTS = 64
+
+
+@dataclass(frozen=True)
+class WorkerSettings:
+    """Where a worker takes its work from."""
+
+    task_queue: str
+    host_queue: str
+    """The queue of this machine; equal to ``task_queue`` when only this machine serves that."""
+
+    @property
+    def private(self) -> bool:
+        """True when every activity of the queue runs on this machine anyway."""
+        return self.task_queue == self.host_queue
+
+
+@dataclass
+class RequestComponents:
+    """A request with the components that carry it out, made once per process."""
+
+    request: RunRequest
+    benchmark: Benchmark[Any]
+    environment: Environment[Any]
+    harness: Harness[Any, Any] | None
+    recipes: list[Recipe[Any]] = field(default_factory=list)
+
+    @property
+    def harness_free(self) -> HarnessFreeBenchmark[Any]:
+        """The benchmark of a request without a harness."""
+        if not isinstance(self.benchmark, HarnessFreeBenchmark):
+            raise ConfigurationError(f"benchmark {self.request.benchmark.id!r} needs a harness")
+        return self.benchmark
+
+
+def build_components(request: RunRequest, registry: Registry) -> RequestComponents:
+    """Instantiate what a request names. Raises a UsageError for what is unknown or wrong."""
+    harness: Harness[Any, Any] | None = None
+    if not request.harness_free:
+        harness_class = registry.get_harness(request.harness.id)
+        harness = harness_class(
+            registry.validate_params(ComponentKind.HARNESS, request.harness.id, dict(request.harness.params))
+        )
+    benchmark_class = registry.get_benchmark(request.benchmark.id)
+    benchmark = benchmark_class(
+        registry.validate_params(
+            ComponentKind.BENCHMARK, request.benchmark.id, dict(request.benchmark.params)
+        )
+    )
+    environment_class = registry.get_environment(request.environment.id)
+    environment = environment_class(
+        registry.validate_params(
+            ComponentKind.ENVIRONMENT, request.environment.id, dict(request.environment.params)
+        )
+    )
+    return RequestComponents(request, benchmark, environment, harness, _recipes(request, registry))
+
+
+def _recipes(request: RunRequest, registry: Registry) -> list[Recipe[Any]]:
+    """The enabled recipes, by priority, then by registration."""
+    enabled = request.execution.enabled_recipes
+    for name in enabled:
+        registry.get_recipe(name)
+    ids = [name for name in registry.ids(ComponentKind.RECIPE) if not enabled or name in enabled]
+    found = [registry.get_recipe(name) for name in ids]
+    return [cls(cls.Params()) for cls in sorted(found, key=lambda cls: cls.priority)]
+
+
+class Services:
+    """Made once per worker process and given to every activity class."""
+
+    def __init__(self, client: Client, settings: WorkerSettings) -> None:
+        self.client = client
+        self.settings = settings
+        self._registries: dict[tuple[str, ...], Registry] = {}
+        self._components: dict[str, RequestComponents] = {}
+
+    def registry(self, request: RunRequest) -> Registry:
+        """The registry with the request's recipe directories."""
+        key = tuple(request.metadata.recipe_dirs)
+        if key not in self._registries:
+            self._registries[key] = load_registry(key)
+        return self._registries[key]
+
+    def store(self, run_dir: str) -> RunStore:
+        """The store of a run directory."""
+        return open_store(Path(run_dir))
+
+    def components(self, run_dir: str) -> RequestComponents:
+        """The components of a run, made when first asked for."""
+        found = self._components.get(run_dir)
+        if found is None:
+            request = self.store(run_dir).request()
+            found = build_components(request, self.registry(request))
+            while len(self._components) >= _CACHED_REQUESTS:
+                self._components.pop(next(iter(self._components)))
+            self._components[run_dir] = found
+        return found
+
+
+def resolve_secret(reference: str) -> str:
+    """The value of ``env:NAME`` or ``file:/path``; from now on masked in everything written.
+
+    Raises ``StageFailure`` (FATAL, ``secret_unavailable``) when this worker cannot resolve it.
+    """
+    if not reference:
+        return ""
+    if not is_secret_reference(reference):
+        raise _unavailable("a secret was given as a value instead of a reference")
+    kind, _, name = reference.partition(":")
+    value = os.environ.get(name, "") if kind == "env" else _read_secret(name)
+    if not value:
+        raise _unavailable(f"{reference} is not set on the worker that needs it")
+    REDACTOR.register(value)
+    return value
+
+
+def _read_secret(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise _unavailable(f"file:{path} cannot be read on this worker: {type(error).__name__}") from None
+
+
+def _unavailable(message: str) -> StageFailure:
+    return StageFailure.fatal(IssuePhase.SETUP, IssueCode.SECRET_UNAVAILABLE, message)
+
+
+def resolve_variables(variables: dict[str, str]) -> dict[str, str]:
+    """Environment variables with secret references replaced by their values."""
+    return {
+        name: resolve_secret(value) if is_secret_reference(value) else value
+        for name, value in variables.items()
+    }
+
+
+SecretResolver = Callable[[str], str]

@@ -1,0 +1,164 @@
+"""What one execution of an attempt leaves for the next phase."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import orjson
+from pydantic import JsonValue, ValidationError
+
+from ...contracts.plan import ExecutionPlan
+from ...contracts.result import RunResult, TrajectoryStep
+from ...contracts.task import PreparedTask
+from .files import append, encode, find_model, read_bytes, read_json, read_model
+from .layout import safe_component
+from .writer import MaskingWriter
+
+
+class ExecutionStore:
+    """Files of one execution. Writing again replaces; a phase that runs twice is safe.
+
+    A ``load_`` method raises RecordError when the file is missing or broken, a ``find_`` method
+    returns ``None`` when it is missing.
+    """
+
+    def __init__(
+        self, attempt_dir: Path, execution: int, artifacts: Path, run_dir: Path, writer: MaskingWriter
+    ) -> None:
+        self._attempt_dir = attempt_dir
+        self._dir = attempt_dir / f"e{execution}"
+        self._artifacts = artifacts
+        self._run_dir = run_dir
+        self._writer = writer
+
+    def save_plan(self, plan: ExecutionPlan) -> None:
+        """The plan belongs to the attempt: all its executions share it."""
+        self._writer.write_state(self._attempt_dir / "plan.json", plan, durable=False)
+
+    def load_plan(self) -> ExecutionPlan:
+        """The plan of the attempt."""
+        return read_model(self._attempt_dir / "plan.json", ExecutionPlan)
+
+    def find_plan(self) -> ExecutionPlan | None:
+        """The plan of the attempt, if it was made."""
+        return find_model(self._attempt_dir / "plan.json", ExecutionPlan)
+
+    def save_prepared(self, prepared: PreparedTask) -> None:
+        """The task as the benchmark prepared it in this execution's environment."""
+        self._writer.write_state(self._dir / "prepared.json", prepared, durable=False)
+
+    def load_prepared(self) -> PreparedTask:
+        """The prepared task."""
+        return read_model(self._dir / "prepared.json", PreparedTask)
+
+    def find_prepared(self) -> PreparedTask | None:
+        """The prepared task, if there is one."""
+        return find_model(self._dir / "prepared.json", PreparedTask)
+
+    def save_result(self, result: RunResult) -> None:
+        """The unscored result."""
+        self._writer.write_state(self._dir / "result.json", result, durable=False)
+
+    def load_result(self) -> RunResult:
+        """The unscored result."""
+        return read_model(self._dir / "result.json", RunResult)
+
+    def find_result(self) -> RunResult | None:
+        """The unscored result, if there is one."""
+        return find_model(self._dir / "result.json", RunResult)
+
+    def save_scored(self, result: RunResult) -> None:
+        """The scored result; durable, because this is what was paid for."""
+        self._writer.write_state(self._dir / "scored.json", result, durable=True)
+
+    def load_scored(self) -> RunResult:
+        """The scored result."""
+        return read_model(self._dir / "scored.json", RunResult)
+
+    def find_scored(self) -> RunResult | None:
+        """The scored result, if there is one."""
+        return find_model(self._dir / "scored.json", RunResult)
+
+    def find_latest_result(self) -> RunResult | None:
+        """The scored result, else the unscored one, else ``None``."""
+        return self.find_scored() or self.find_result()
+
+    def save_checkpoint(self, phase: str, value: JsonValue) -> None:
+        """Store a JSON value durably for ``phase``, in place of the one before."""
+        self._writer.write_state(self._checkpoint(phase), value, durable=True)
+
+    def load_checkpoint(self, phase: str) -> JsonValue:
+        """The value stored last for ``phase``, else ``None``."""
+        value: JsonValue = read_json(self._checkpoint(phase))
+        return value
+
+    def _checkpoint(self, phase: str) -> Path:
+        return self._dir / f"checkpoint.{safe_component(phase)}.json"
+
+    def append_step(self, step: TrajectoryStep) -> None:
+        """Make a finished step visible at once."""
+        line = encode(step)
+        if self._writer.redactor.known_in(line):
+            line = encode(self._writer.redactor.known(step.model_dump(mode="json")))
+        append(self._dir / "steps.jsonl", line)
+
+    def read_steps(self) -> list[TrajectoryStep]:
+        """The steps so far, by number; of one written twice the last; a torn last line is left out."""
+        steps: dict[int, TrajectoryStep] = {}
+        for line in (read_bytes(self._dir / "steps.jsonl") or b"").split(b"\n"):
+            try:
+                step = TrajectoryStep.model_validate_json(line)
+            except ValidationError:
+                continue  # empty, or cut off when its writer was killed
+            steps[step.step_id] = step
+        return [steps[number] for number in sorted(steps)]
+
+    def add_diagnostics(self, text: str) -> None:
+        """Append a traceback or similar, secrets masked; see ``artifacts.execution_diagnostics``."""
+        masked = self._writer.redactor.text(text).rstrip("\n")
+        append(
+            self._dir / "diagnostics.jsonl", orjson.dumps(masked.encode("utf-8", "replace").decode()) + b"\n"
+        )
+
+    def diagnostics(self) -> str:
+        """All diagnostics of this execution, in order; ``""`` without any."""
+        texts: list[str] = []
+        for line in (read_bytes(self._dir / "diagnostics.jsonl") or b"").splitlines():
+            try:
+                texts.append(orjson.loads(line))
+            except orjson.JSONDecodeError:
+                continue  # cut off when its writer was killed
+        return "\n".join(texts)
+
+    def artifact_dir(self) -> Path:
+        """The directory for files that this execution keeps; made when it is asked for."""
+        self._artifacts.mkdir(parents=True, exist_ok=True)
+        return self._artifacts
+
+    def artifact_path(self) -> str:
+        """The artifact directory relative to the run directory, as records name it."""
+        return self._artifacts.relative_to(self._run_dir).as_posix()
+
+    def adopt_inference(self, earlier: ExecutionStore) -> None:
+        """Begin with what ``earlier`` prepared, ran and collected, for a retry of its evaluation alone.
+
+        Files are hard-linked where the file system can; whoever writes must replace them.
+        """
+        self.save_prepared(earlier.load_prepared())
+        self.save_result(earlier.load_result())
+        if earlier._artifacts.is_dir():
+            shutil.rmtree(self._artifacts, ignore_errors=True)
+            shutil.copytree(earlier._artifacts, self._artifacts, symlinks=True, copy_function=_link_or_copy)
+
+    def exists(self) -> bool:
+        """True when anything of this execution was stored."""
+        return self._dir.is_dir()
+
+
+def _link_or_copy(source: str, destination: str) -> None:
+    try:
+        os.link(source, destination, follow_symlinks=False)
+    except OSError:  # another device, or a file system without hard links
+        shutil.copy2(source, destination, follow_symlinks=False)

@@ -1,0 +1,118 @@
+"""The progress writer: many coroutines emit, one thread writes.
+
+While a batch is being written the next events queue up and go out together (group commit). So
+an event waits for at most one write, and a busy worker writes hundreds of events in one go.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from functools import lru_cache
+from pathlib import Path
+
+from ...contracts.records import ProgressEvent
+from ..redaction import REDACTOR, Redactor
+from .progress_log import ProgressLog
+from .run_store import open_store
+
+_log = logging.getLogger(__name__)
+_IDLE_SECONDS = 5.0
+
+
+class ProgressWriter:
+    """Writes the progress of one run from one process. Its thread lives only while there is work."""
+
+    def __init__(
+        self, run_dir: Path, redactor: Redactor = REDACTOR, *, on_plans: Callable[[], object] | None = None
+    ) -> None:
+        """``on_plans`` is called, in the writer's thread, after plans were written."""
+        self._log = ProgressLog(run_dir, redactor)
+        self._on_plans = on_plans
+        self._wake = threading.Condition()
+        self._queue: list[tuple[Sequence[ProgressEvent], bool, Future[None]]] = []
+        self._thread: threading.Thread | None = None
+        self._closing = False
+
+    async def emit(self, events: Sequence[ProgressEvent]) -> None:
+        """Return when ``events`` are in ``progress.jsonl``. Events written before are dropped.
+
+        Raises OSError when the file cannot be written; emitting again is safe.
+        """
+        await asyncio.wrap_future(self._submit(events, flush=False))
+
+    def emit_blocking(self, events: Sequence[ProgressEvent]) -> None:
+        """:meth:`emit` for code without an event loop."""
+        self._submit(events, flush=False).result()
+
+    async def flush(self) -> None:
+        """Return when ``progress.json`` holds everything that was emitted."""
+        await asyncio.wrap_future(self._submit([], flush=True))
+
+    async def close(self) -> None:
+        """Flush, and end the thread."""
+        await self.flush()
+        with self._wake:
+            self._closing, thread = True, self._thread
+            self._wake.notify()
+        if thread is not None:
+            await asyncio.to_thread(thread.join)
+        with self._wake:
+            self._closing = False
+
+    def _submit(self, events: Sequence[ProgressEvent], *, flush: bool) -> Future[None]:
+        future: Future[None] = Future()
+        with self._wake:
+            self._queue.append((events, flush, future))
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._work, name="progress-writer", daemon=True)
+                self._thread.start()
+            else:
+                self._wake.notify()
+        return future
+
+    def _work(self) -> None:
+        while True:
+            with self._wake:
+                if not self._queue and not self._closing:
+                    self._wake.wait(self._log.due_in() if self._log.stale else _IDLE_SECONDS)
+                batch, self._queue = self._queue, []
+                if not batch and not self._log.stale:
+                    self._thread = None
+                    return
+            self._write(batch)
+
+    def _write(self, batch: list[tuple[Sequence[ProgressEvent], bool, Future[None]]]) -> None:
+        events = [event for item, _, _ in batch for event in item]
+        flush = any(flush for _, flush, _ in batch) or not batch
+        error: Exception | None = None
+        try:
+            self._log.append(events, write_snapshot=flush)
+        except Exception as caught:
+            # Whatever it is, those who wait for the write must learn of it, or they wait for ever.
+            error = caught
+        for _, _, future in batch:
+            if future.set_running_or_notify_cancel():
+                if error is None:
+                    future.set_result(None)
+                else:
+                    future.set_exception(error)
+        if (
+            error is None
+            and self._on_plans
+            and any(event.event == "execution_plan_resolved" for event in events)
+        ):
+            self._on_plans()
+
+
+@lru_cache(maxsize=256)
+def _opened(run_dir: str) -> ProgressWriter:
+    return ProgressWriter(Path(run_dir), on_plans=open_store(run_dir).files.refresh_run_info)
+
+
+def open_progress(run_dir: str | Path) -> ProgressWriter:
+    """The process's progress writer of a run directory."""
+    return _opened(str(run_dir))

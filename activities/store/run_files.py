@@ -1,0 +1,120 @@
+"""The files about the run as a whole: run_info, params, metrics, summary."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from ...contracts.metrics import MetricReport
+from ...contracts.records import RunInfo, RunParams, RunStatus
+from .files import file_lock, read_json, read_model, remove_leftovers, write_atomic
+from .legacy import read_run_info
+from .writer import MaskingWriter
+
+REFRESH_SECONDS = 30.0
+_PLAN_EVENT = b'"event":"execution_plan_resolved"'
+
+
+def timestamp() -> str:
+    """Now, in ISO 8601 with the local time zone, to the second."""
+    return datetime.now(UTC).astimezone().isoformat(timespec="seconds")
+
+
+class RunFiles:
+    """Written rarely; ``run_info.json`` under a lock, since several workers may refresh it."""
+
+    def __init__(self, run_dir: Path, writer: MaskingWriter) -> None:
+        self._run_info = run_dir / "run_info.json"
+        self._details = run_dir / "details"
+        self._retry_details = run_dir / "retry_details"
+        self._params = run_dir / "params.json"
+        self._metrics = run_dir / "metrics.json"
+        self._summary = run_dir / "summary.md"
+        self._progress = run_dir / "progress.jsonl"
+        self._lock = run_dir / ".state" / "locks" / "run_info.lock"
+        self._writer = writer
+        self._cost = 0.0
+
+    def start_run_info(self, info: RunInfo) -> None:
+        """Write what was asked for; a repetition keeps the first start time and the plans."""
+        with file_lock(self._lock):
+            found = read_json(self._run_info)
+            if isinstance(found, dict):
+                info = info.model_copy(update={"started_at": found.get("started_at", info.started_at)})
+            self._write(info.model_dump(mode="json", exclude_none=True))
+
+    def finish_run_info(self, status: RunStatus, error: str = "") -> None:
+        """Add the plans and how the run ended; a repetition replaces the end."""
+        self._update({"status": status, "finished_at": timestamp(), "error": error or None})
+        for directory in (self._run_info.parent, self._details, self._retry_details):
+            remove_leftovers(directory, older_than_seconds=60)
+
+    def refresh_run_info(self) -> bool:
+        """Add the plans resolved so far, unless that was done a short while ago.
+
+        The plans come from ``progress.jsonl``. Rewriting them for every attempt would cost the
+        square of the number of tasks; so this takes at most a fiftieth of the time.
+        """
+        try:
+            age = time.time() - self._run_info.stat().st_mtime  # of whichever worker wrote it last
+        except FileNotFoundError:
+            return False
+        if age < max(REFRESH_SECONDS, 50 * self._cost):
+            return False
+        begun = time.monotonic()
+        self._update({})
+        self._cost = time.monotonic() - begun
+        return True
+
+    def run_info(self) -> RunInfo:
+        """What ``run_info.json`` says, of whatever known version it is."""
+        return read_run_info(self._run_info)
+
+    def save_params(self, params: RunParams) -> None:
+        """Write ``params.json``."""
+        self._writer.write_record(self._params, params, durable=True)
+
+    def params(self) -> RunParams:
+        """What ``params.json`` says."""
+        return read_model(self._params, RunParams)
+
+    def save_metrics(self, report: MetricReport) -> None:
+        """Write ``metrics.json``."""
+        self._writer.write_record(self._metrics, report, durable=True)
+
+    def metrics(self) -> MetricReport:
+        """What ``metrics.json`` says."""
+        return read_model(self._metrics, MetricReport)
+
+    def save_summary(self, text: str) -> str:
+        """Write ``summary.md``; returns its path relative to the run directory."""
+        masked = self._writer.redactor.known_text(text)
+        write_atomic(self._summary, masked.encode("utf-8", "replace"), durable=True)
+        return self._summary.name
+
+    def _update(self, values: dict[str, Any]) -> None:
+        with file_lock(self._lock):
+            info = read_json(self._run_info) or {}
+            plans: dict[str, dict[str, dict[str, Any]]] = {}
+            for event in self._plan_events():
+                attempts = plans.setdefault(event["task_id"], {"attempts": {}})["attempts"]
+                attempts[str(event["attempt"])] = event["payload"]
+            merged = {**info, **values, **({"resolved_execution_plans": plans} if plans else {})}
+            self._write({key: value for key, value in merged.items() if value is not None})
+
+    def _plan_events(self) -> Iterator[dict[str, Any]]:
+        try:
+            with open(self._progress, "rb") as file:
+                for line in file:
+                    if _PLAN_EVENT in line and line.endswith(b"\n"):
+                        yield orjson.loads(line)
+        except FileNotFoundError:
+            return
+
+    def _write(self, value: dict[str, Any]) -> None:
+        self._writer.write_record(self._run_info, value, durable=True)

@@ -1,0 +1,95 @@
+"""The task list: one line of JSON a task, with an index, so that any task is read in one step.
+
+``tasks.jsonl`` holds the tasks, ``tasks.index`` the 8-byte offsets of their lines and of the end,
+``tasks.entries.jsonl`` what scheduling needs. The entries are written last: where they are, the
+list is complete.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import struct
+from collections.abc import Sequence
+from pathlib import Path
+
+import orjson
+
+from ...contracts.errors import RecordError
+from ...contracts.task import TaskSpec
+from ..redaction import Redactor
+from .files import encode, parse_model, read_bytes, write_atomic
+from .state import TaskEntry
+
+_OFFSET = struct.Struct("<Q")
+
+
+def task_digest(task: TaskSpec) -> str:
+    """sha256 of a task's content: equal for equal tasks, whatever the order of their keys."""
+    content = task.model_dump(mode="json", exclude_defaults=True)
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+class TaskList:
+    """The tasks of a run, in the order in which they are scheduled. Written once, then only read."""
+
+    def __init__(self, state_dir: Path, redactor: Redactor) -> None:
+        self._tasks = state_dir / "tasks.jsonl"
+        self._index = state_dir / "tasks.index"
+        self._entries = state_dir / "tasks.entries.jsonl"
+        self._redactor = redactor
+        self._loaded: tuple[TaskEntry, ...] | None = None
+
+    def save(self, tasks: Sequence[TaskSpec]) -> None:
+        """Write the list; safe to repeat."""
+        offsets, lines, entries, offset = bytearray(), [], [], 0
+        for index, task in enumerate(tasks):
+            line = encode(task)
+            if self._redactor.known_in(line):
+                line = encode(self._redactor.known(task.model_dump(mode="json")))
+            offsets += _OFFSET.pack(offset)
+            lines.append(line)
+            offset += len(line)
+            entries.append(encode([index, task.task_id, task.category, task_digest(task)]))
+        offsets += _OFFSET.pack(offset)
+        write_atomic(self._tasks, b"".join(lines), durable=True)
+        write_atomic(self._index, bytes(offsets), durable=True)
+        write_atomic(self._entries, b"".join(entries), durable=True)
+        self._loaded = None
+
+    def read(self, index: int) -> TaskSpec:
+        """Task ``index``, without touching the others."""
+        if index < 0:
+            raise RecordError(f"{self._tasks}: there is no task {index}")
+        start, end = self._bounds(index)
+        with open(self._tasks, "rb") as file:
+            line = os.pread(file.fileno(), end - start, start)
+        return parse_model(line, TaskSpec, self._tasks)
+
+    def _bounds(self, index: int) -> tuple[int, int]:
+        try:
+            with open(self._index, "rb") as file:
+                pair = os.pread(file.fileno(), 2 * _OFFSET.size, index * _OFFSET.size)
+        except FileNotFoundError:
+            raise RecordError(f"{self._index}: no such file; the task list was never written") from None
+        if len(pair) != 2 * _OFFSET.size:
+            raise RecordError(f"{self._tasks}: there is no task {index}")
+        return _OFFSET.unpack_from(pair)[0], _OFFSET.unpack_from(pair, _OFFSET.size)[0]
+
+    def entries(self) -> tuple[TaskEntry, ...]:
+        """All entries, read once and kept."""
+        if self._loaded is None:
+            data = read_bytes(self._entries)
+            if data is None:
+                raise RecordError(f"{self._entries}: no such file; the task list was never written")
+            try:
+                self._loaded = tuple(TaskEntry(*orjson.loads(line)) for line in data.splitlines())
+            except (orjson.JSONDecodeError, TypeError) as error:
+                raise RecordError(f"{self._entries}: not a task list: {error}") from None
+        return self._loaded
+
+    def exists(self) -> bool:
+        """True when the list was written completely."""
+        return self._entries.exists()

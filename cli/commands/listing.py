@@ -1,0 +1,85 @@
+"""``agentcompass list``: launches, and the components that are installed."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from .gate_flags import AsJson
+
+if TYPE_CHECKING:
+    from ...plugins.registry import Registry
+
+
+class Listed(StrEnum):
+    """What can be listed."""
+
+    LAUNCHES = "launches"
+    BENCHMARKS = "benchmarks"
+    HARNESSES = "harnesses"
+    ENVIRONMENTS = "environments"
+    RECIPES = "recipes"
+    ANALYZERS = "analyzers"
+
+
+_KINDS = {
+    Listed.BENCHMARKS: "benchmark",
+    Listed.HARNESSES: "harness",
+    Listed.ENVIRONMENTS: "environment",
+    Listed.RECIPES: "recipe",
+    Listed.ANALYZERS: "analyzer",
+}
+
+
+def list_command(
+    what: Annotated[Listed, typer.Argument(help="What to list.")] = Listed.LAUNCHES,
+    recipe_dir: Annotated[
+        list[str] | None,
+        typer.Option("--recipe-dir", metavar="DIR", help="Also load recipes from this trusted directory."),
+    ] = None,
+    as_json: AsJson = False,
+) -> int:
+    """List launches, or the installed benchmarks, harnesses, environments, recipes or analyzers."""
+    if what is Listed.LAUNCHES:
+        return _list_launches(as_json)
+    from ...plugins.registry import load_registry
+
+    return _list_components(load_registry(recipe_dir or ()), _KINDS[what], as_json)
+
+
+def _list_launches(as_json: bool) -> int:
+    import asyncio
+
+    from .. import launcher
+    from .output import print_json, print_table
+
+    launches = asyncio.run(launcher.list_launches())
+    if as_json:
+        print_json([item.model_dump(mode="json") for item in launches])
+        return 0
+    rows = [(item.launch_id, item.status, item.started_at, item.name) for item in launches]
+    print_table(("LAUNCH", "STATUS", "STARTED", "NAME"), rows)
+    return 0
+
+
+def _list_components(registry: Registry, kind: str, as_json: bool) -> int:
+    from ...contracts.errors import PluginError
+    from ...plugins.registry import ComponentKind
+    from .output import print_json, print_table, warn
+
+    found: list[tuple[str, str]] = []
+    for item in registry.registrations(ComponentKind(kind)):
+        try:
+            description = registry.get(item.kind, item.id).description
+        except PluginError as error:  # one that cannot be imported is still installed
+            description = f"(cannot be used: {error})"
+        found.append((item.id, description))
+    for problem in registry.broken:
+        warn(f"not loaded: {problem}")
+    if as_json:
+        print_json([{"id": name, "description": description} for name, description in found])
+    else:
+        print_table(("ID", "DESCRIPTION"), found)
+    return 0

@@ -1,0 +1,22 @@
+"""Configuration: files, variables, flags and SDK arguments, resolved into one request."""
+
+from .arguments import LATEST, RunArguments
+from .listing import ShownValue, effective_values, file_values
+from .places import Origin
+from .resolve import ResolvedRun, resolve_run
+from .secret_store import HomeSecretStore, StoreLiteral, leave_literal, refuse_literal
+
+__all__ = [
+    "LATEST",
+    "HomeSecretStore",
+    "Origin",
+    "ResolvedRun",
+    "RunArguments",
+    "ShownValue",
+    "StoreLiteral",
+    "effective_values",
+    "file_values",
+    "leave_literal",
+    "refuse_literal",
+    "resolve_run",
+]

@@ -1,0 +1,46 @@
+"""Which configuration files apply: the user's, the project's, and those given by ``--config``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from ...contracts.errors import ConfigurationError
+
+PROJECT_FILE = "agentcompass.yaml"
+
+
+def user_file(env: Mapping[str, str]) -> Path:
+    """``$XDG_CONFIG_HOME/agentcompass/config.yaml``, by default below ``~/.config``."""
+    base = env.get("XDG_CONFIG_HOME", "")
+    # The XDG specification: a relative path is to be ignored.
+    folder = Path(base) if base.startswith("/") else Path(env.get("HOME") or "~").expanduser() / ".config"
+    return folder / "agentcompass" / "config.yaml"
+
+
+def project_file(cwd: Path) -> Path | None:
+    """The nearest ``agentcompass.yaml`` in ``cwd`` or a folder above it."""
+    folder = cwd.absolute()
+    return next(
+        (
+            candidate / PROJECT_FILE
+            for candidate in (folder, *folder.parents)
+            if (candidate / PROJECT_FILE).is_file()
+        ),
+        None,
+    )
+
+
+def config_files(cwd: Path, env: Mapping[str, str], given: Sequence[str]) -> list[Path]:
+    """The files that apply, lowest precedence first.
+
+    Raises:
+        ConfigurationError: a file named by ``--config`` does not exist.
+    """
+    files = [file for file in (user_file(env), project_file(cwd)) if file is not None and file.is_file()]
+    for name in given:
+        file = cwd / Path(name).expanduser()
+        if not file.is_file():
+            raise ConfigurationError(f"configuration file {file} does not exist")
+        files.append(file)
+    return files

@@ -1,0 +1,60 @@
+"""Where a secret goes that was written out instead of referred to."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Callable
+from pathlib import Path
+
+from ...contracts.errors import ConfigurationError
+
+StoreLiteral = Callable[[str], str]
+"""Takes a secret and returns a reference to it; raises ``ConfigurationError`` where that is impossible."""
+
+UNSTORED = "file:/(kept when the run starts)"
+"""The reference that stands in where nothing is started, so nothing is written."""
+
+
+class HomeSecretStore:
+    """Keeps secrets below an AgentCompass home, one file a secret, readable by its owner only."""
+
+    def __init__(self, home: Path) -> None:
+        self.folder = home.absolute() / "secrets"
+
+    def __call__(self, value: str) -> str:
+        """Write ``value`` to a new file of mode 0600 and return its ``file:`` reference.
+
+        Raises:
+            ConfigurationError: the folder cannot be made or written.
+        """
+        try:
+            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            # An existing folder keeps its mode when mkdir finds it.
+            self.folder.chmod(0o700)
+            file = self.folder / secrets.token_hex(16)
+            descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+                stream.write(value)
+        except OSError as error:
+            raise ConfigurationError(
+                f"the key cannot be kept in {self.folder}: {error.strerror or error}; "
+                "give it as ${VAR} or set AGENTCOMPASS_HOME to a writable folder"
+            ) from None
+        return f"file:{file}"
+
+
+def refuse_literal(value: str) -> str:
+    """For a cluster: its workers cannot read a file of this machine."""
+    del value
+    raise ConfigurationError(
+        "a secret cannot be given literally to a Temporal cluster, because it would be recorded there; "
+        "set it as an environment variable of the workers and write env:NAME here, "
+        "or mount a file into them and write file:/path"
+    )
+
+
+def leave_literal(value: str) -> str:
+    """For commands that start nothing: stands in for the reference without writing anything."""
+    del value
+    return UNSTORED

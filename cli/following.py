@@ -1,0 +1,126 @@
+"""Following a launch to its end: progress, a worker that is kept alive, Ctrl-C."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from temporalio.client import WorkflowExecutionStatus, WorkflowFailureError
+
+from ..contracts.errors import AgentCompassError, ServiceUnreachableError, UsageError
+from ..contracts.launch import LaunchResult, LaunchStatus
+from .display import Display
+from .launch_status import read_snapshot, read_status
+
+if TYPE_CHECKING:
+    from .launcher import LaunchHandle
+
+FIRST_POLL_SECONDS = 0.2
+LAST_POLL_SECONDS = 1.0
+
+
+class Follower:
+    """Polls, because a long poll may stay unanswered after an outage of the server."""
+
+    def __init__(self, handle: LaunchHandle, display: Display) -> None:
+        self._handle = handle
+        self._display = display
+        self._wake = asyncio.Event()
+        self._interrupts = 0
+        self._worker_starts = 0
+        self._run_dir = ""
+
+    async def run(self) -> LaunchResult:
+        """The launch's result.
+
+        Raises ``UsageError`` or ``ServiceUnreachableError`` when the launch was refused, and
+        ``KeyboardInterrupt`` at the second Ctrl-C.
+        """
+        from .launcher import call
+
+        pause = FIRST_POLL_SECONDS
+        with self._interrupt_handler():
+            while True:
+                if self._interrupts > 1:
+                    raise KeyboardInterrupt
+                description = await call(self._handle.workflow.describe)
+                if description.status is not WorkflowExecutionStatus.RUNNING:
+                    break
+                if self._handle.ensure_worker():
+                    self._display.message("The worker was gone; started another one, which goes on.")
+                await self._show()
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._wake.wait(), pause)
+                self._wake.clear()
+                pause = min(pause * 1.5, LAST_POLL_SECONDS)
+        return await self._result()
+
+    async def _show(self) -> None:
+        found = await read_status(self._handle)
+        self._run_dir = next((item.run_dir for item in found.requests if item.run_dir), self._run_dir)
+        snapshot = await asyncio.to_thread(read_snapshot, self._run_dir)
+        self._display.update(found, snapshot)
+
+    async def _result(self) -> LaunchResult:
+        from .launcher import call
+
+        if self._handle.worker is not None:
+            self._handle.worker.forget()
+        try:
+            result = await call(self._handle.workflow.result)
+        except WorkflowFailureError as error:
+            raise AgentCompassError(
+                f"launch {self._handle.launch_id} ended without a result: {error.cause}"
+            ) from error
+        raise_refusal(result)
+        self._display.update(final_status(result), await asyncio.to_thread(read_snapshot, self._run_dir))
+        return result
+
+    @contextlib.contextmanager
+    def _interrupt_handler(self) -> Iterator[None]:
+        """First Ctrl-C: ask the launch to cancel. Second: leave at once; the launch goes on ending."""
+        loop = asyncio.get_running_loop()
+        tasks: set[asyncio.Task[None]] = set()
+
+        def interrupted() -> None:
+            self._interrupts += 1
+            self._wake.set()
+            if self._interrupts == 1:
+                tasks.add(loop.create_task(self._cancel()))
+
+        try:
+            loop.add_signal_handler(signal.SIGINT, interrupted)
+        except (ValueError, NotImplementedError, RuntimeError):
+            yield  # not in the main thread, as in a notebook: the caller's handling applies
+            return
+        try:
+            yield
+        finally:
+            loop.remove_signal_handler(signal.SIGINT)
+
+    async def _cancel(self) -> None:
+        from .launcher import request_cancel
+
+        self._display.message(
+            "Cancelling: running attempts are stopped and their environments closed. "
+            "Ctrl-C again leaves at once."
+        )
+        await request_cancel(self._handle, "interrupted")
+
+
+def raise_refusal(result: LaunchResult) -> None:
+    """Raise what refused the launch before any run directory was made."""
+    if any(request.run_dir for request in result.requests):
+        return
+    if result.exit_code == UsageError.exit_code:
+        raise UsageError(result.error)
+    if result.exit_code == ServiceUnreachableError.exit_code:
+        raise ServiceUnreachableError(result.error)
+
+
+def final_status(result: LaunchResult) -> LaunchStatus:
+    """The last state for the display."""
+    return LaunchStatus(launch_id=result.launch_id, state=result.status, message=result.error)

@@ -1,0 +1,13 @@
+"""What commands and the launcher exchange."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class StartOptions:
+    """How a launch is started."""
+
+    detach: bool = False
+    """Leave once it is running; a worker stays behind and serves it."""

@@ -1,0 +1,256 @@
+"""Starting, following, attaching to and ending launches: what the commands and the SDK share."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TypeVar
+
+from temporalio.client import Client, WorkflowExecutionDescription, WorkflowExecutionStatus, WorkflowHandle
+from temporalio.common import WorkflowIDReusePolicy
+from temporalio.exceptions import WorkflowAlreadyStartedError
+from temporalio.service import RPCError, RPCStatusCode
+
+from ..activities.data_converter import data_converter
+from ..contracts.base import Contract
+from ..contracts.errors import UsageError
+from ..contracts.launch import LaunchResult, LaunchSpec, LaunchStatus
+from ..contracts.search_attributes import OUTCOME
+from ..contracts.workflows import (
+    CANCEL_SIGNAL,
+    LAUNCH_WORKFLOW,
+    LaunchInput,
+    RequestOverrides,
+    launch_workflow_id,
+)
+from ..workflows.attributes import request_attributes
+from .config import ResolvedRun
+from .connection import Connection, connect, reconnecting
+from .display import Display
+from .embedded_server import agentcompass_home
+from .launch_options import StartOptions
+from .launch_status import read_status
+from .worker_process import LaunchWorker
+
+CLUSTER_QUEUE = "agentcompass"
+QUEUE_VARIABLE = "AGENTCOMPASS_TASK_QUEUE"
+OUTAGE_SECONDS = 120.0
+"""How long a command waits for a server that is gone, before it gives up on it."""
+
+T = TypeVar("T")
+
+
+class LaunchSummary(Contract):
+    """A line of ``agentcompass list``."""
+
+    launch_id: str
+    name: str = ""
+    status: str
+    started_at: str = ""
+
+
+@dataclass(frozen=True)
+class LaunchHandle:
+    """A launch that was started, and how to reach it."""
+
+    launch_id: str
+    connection: Connection
+    worker: LaunchWorker | None
+    """In embedded mode: the launch's own worker on this machine."""
+    task_queue: str
+    concurrency: int
+
+    @property
+    def ui_address(self) -> str | None:
+        """The launch's page in the Temporal UI."""
+        base = self.connection.ui_address
+        if base is None:
+            return None
+        encoded = launch_workflow_id(self.launch_id).replace("/", "%2F")
+        return f"{base}/namespaces/{self.connection.namespace}/workflows/{encoded}"
+
+    @property
+    def workflow(self) -> WorkflowHandle[object, LaunchResult]:
+        """The launch workflow."""
+        return self.connection.client.get_workflow_handle(
+            launch_workflow_id(self.launch_id), result_type=LaunchResult
+        )
+
+    def ensure_worker(self) -> bool:
+        """Restart the launch's worker if it is gone; True when it was started."""
+        if self.worker is None:
+            return False
+        return self.worker.ensure(self.task_queue, self.concurrency, self.connection.address)
+
+
+async def open_connection() -> Connection:
+    """Connect with our converter: the embedded server, or the configured cluster."""
+    return await connect(data_converter=data_converter())
+
+
+def new_launch_id(resolved: ResolvedRun) -> str:
+    """Readable and unique: what is evaluated, when, and a few random letters."""
+    request = resolved.request
+    parts = (request.benchmark.id, request.harness.id, request.model.id)
+    words = [re.sub(r"[^A-Za-z0-9._-]+", "_", part)[:40] for part in parts]
+    return f"{'-'.join(words)}-{datetime.now():%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
+
+
+async def start(
+    resolved: ResolvedRun, options: StartOptions, *, overrides: RequestOverrides | None = None
+) -> LaunchHandle:
+    """Start a launch of one request; in embedded mode with a worker of its own."""
+    spec = LaunchSpec(
+        task_concurrency=resolved.task_concurrency, runtime=resolved.runtime, requests=[resolved.request]
+    )
+    connection = await open_connection()
+    launch_id = new_launch_id(resolved)
+    handle = _handle(connection, launch_id, spec.task_concurrency)
+    # The worker takes a second to start; it waits for the launch that it is told to serve.
+    handle.ensure_worker()
+    await _start_workflow(handle, spec, overrides or RequestOverrides())
+    if options.detach and handle.worker is not None:
+        _supervise_in_background(launch_id)
+    return handle
+
+
+def _handle(connection: Connection, launch_id: str, task_concurrency: int) -> LaunchHandle:
+    concurrency = task_concurrency + 16
+    if connection.mode == "cluster":
+        queue = os.environ.get(QUEUE_VARIABLE, CLUSTER_QUEUE)
+        return LaunchHandle(launch_id, connection, None, queue, concurrency)
+    worker = LaunchWorker(agentcompass_home(), launch_id)
+    return LaunchHandle(launch_id, connection, worker, launch_workflow_id(launch_id), concurrency)
+
+
+async def _start_workflow(handle: LaunchHandle, spec: LaunchSpec, overrides: RequestOverrides) -> None:
+    request = spec.requests[0]
+    try:
+        await handle.connection.client.start_workflow(
+            LAUNCH_WORKFLOW,
+            LaunchInput(
+                launch_id=handle.launch_id,
+                spec=spec,
+                ui_address=handle.connection.ui_address,
+                overrides=overrides,
+            ),
+            id=launch_workflow_id(handle.launch_id),
+            task_queue=handle.task_queue,
+            id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE,
+            search_attributes=request_attributes(handle.launch_id, request),
+            memo={"name": spec.name},
+            static_summary=f"{request.benchmark.id} · {request.harness.id} · {request.model.id}",
+            static_details=f"Results: `{spec.runtime.results_dir}`, at most {spec.task_concurrency} attempts at a time.",
+        )
+    except WorkflowAlreadyStartedError:
+        raise UsageError(
+            f"launch {handle.launch_id!r} exists already; go on with: agentcompass attach {handle.launch_id}"
+        ) from None
+
+
+def _supervise_in_background(launch_id: str) -> None:
+    """Leave a process behind that restarts the worker when it dies, as a terminal would."""
+    folder = agentcompass_home() / "workers"
+    log = folder / f"{launch_id}.supervisor.log"
+    descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    try:
+        subprocess.Popen(
+            [sys.executable, "-m", "agentcompass.cli.main", "attach", launch_id, "--progress", "none"],
+            stdin=subprocess.DEVNULL,
+            stdout=descriptor,
+            stderr=descriptor,
+            start_new_session=True,
+            cwd="/",
+        )
+    finally:
+        os.close(descriptor)
+
+
+async def attach(launch_id: str) -> LaunchHandle:
+    """Reach a launch that was started before. Raises ``UsageError`` when there is none."""
+    connection = await open_connection()
+    handle = _handle(connection, launch_id, 32)
+    description = await _describe(handle)
+    if handle.worker is not None and (known := handle.worker.state()) is not None:
+        handle = LaunchHandle(launch_id, connection, handle.worker, known.task_queue, known.concurrency)
+    elif handle.worker is not None:
+        handle = LaunchHandle(
+            launch_id, connection, handle.worker, description.task_queue, handle.concurrency
+        )
+    return handle
+
+
+async def _describe(handle: LaunchHandle) -> WorkflowExecutionDescription:
+    try:
+        return await call(handle.workflow.describe)
+    except RPCError as error:
+        if error.status is RPCStatusCode.NOT_FOUND:
+            raise UsageError(
+                f"there is no launch {handle.launch_id!r}; `agentcompass list` shows those there are"
+            ) from None
+        raise
+
+
+async def call(function: Callable[[], Awaitable[T]]) -> T:
+    """Call the server, riding out a restart of it."""
+    return await reconnecting(function, deadline=OUTAGE_SECONDS)
+
+
+async def status(launch_id: str) -> LaunchStatus:
+    """The state of a launch, running or over."""
+    return await read_status(await attach(launch_id))
+
+
+async def follow(handle: LaunchHandle, display: Display) -> LaunchResult:
+    """Show progress until the launch is over; see ``cli/following.py``."""
+    from .following import Follower
+
+    return await Follower(handle, display).run()
+
+
+async def cancel(launch_id: str) -> bool:
+    """Ask a launch to end; False when it is over already."""
+    handle = await attach(launch_id)
+    description = await _describe(handle)
+    if description.status is not WorkflowExecutionStatus.RUNNING:
+        return False
+    await request_cancel(handle, "cancelled by `agentcompass cancel`")
+    # Cancelling is work, too: environments have to be closed by somebody.
+    handle.ensure_worker()
+    return True
+
+
+async def request_cancel(handle: LaunchHandle, reason: str) -> None:
+    """Send the cancel signal; a launch that is over takes none, and that is fine."""
+    try:
+        await call(lambda: handle.workflow.signal(CANCEL_SIGNAL, reason))
+    except RPCError as error:
+        if error.status is not RPCStatusCode.NOT_FOUND:
+            raise
+
+
+async def list_launches(limit: int = 200) -> list[LaunchSummary]:
+    """The launches that Temporal knows, latest first."""
+    client: Client = (await open_connection()).client
+    found: list[LaunchSummary] = []
+    async for item in client.list_workflows(f'WorkflowType = "{LAUNCH_WORKFLOW}"', limit=limit):
+        outcome = item.typed_search_attributes
+        word = next((str(pair.value) for pair in outcome if pair.key.name == OUTCOME), "")
+        running = item.status is WorkflowExecutionStatus.RUNNING
+        status = "running" if running else word or (item.status.name.lower() if item.status else "unknown")
+        started = item.start_time.astimezone()
+        found.append(
+            LaunchSummary(
+                launch_id=item.id.removeprefix("launch/"),
+                status=status,
+                started_at=started.isoformat(timespec="seconds"),
+                name=str(await item.memo_value("name", "")),
+            )
+        )
+    return sorted(found, key=lambda item: item.started_at, reverse=True)

@@ -1,0 +1,84 @@
+"""The state of a launch as short texts, the same for every kind of display."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..contracts.launch import LaunchStatus, RequestStatus
+from ..contracts.records import ProgressSnapshot
+
+BAR_CHARS = 24
+
+
+@dataclass(frozen=True)
+class RequestProgress:
+    """What a display shows of one request."""
+
+    label: str
+    status: str
+    total: int
+    finished: int
+    running: int
+    failed: int
+    error: int
+    warning: int
+    skipped: int
+    reused: int
+    phases: tuple[tuple[str, int], ...] = ()
+    run_dir: str = ""
+    message: str = ""
+
+    @property
+    def share(self) -> float:
+        """Finished part of the tasks, between 0 and 1."""
+        return min(self.finished / self.total, 1.0) if self.total else 0.0
+
+    def counts(self) -> str:
+        """``running=2 failed=0 …``."""
+        return (
+            f"running={self.running} failed={self.failed} error={self.error} "
+            f"warning={self.warning} skipped={self.skipped} reused={self.reused}"
+        )
+
+    def phase_text(self) -> str:
+        """``run_harness:2,evaluate:1``, or a dash."""
+        return ",".join(f"{name}:{count}" for name, count in self.phases) or "-"
+
+    def line(self) -> str:
+        """The progress line of plain displays; scripts parse it, so its form stays as it is."""
+        filled = int(self.share * BAR_CHARS)
+        bar = "#" * filled + "-" * (BAR_CHARS - filled)
+        message = f" | {self.message}" if self.message else ""
+        return (
+            f"Progress | {self.label} [{bar}] {self.finished}/{self.total} {self.share * 100:5.1f}% | "
+            f"{self.counts()} | status={self.status} | phases={self.phase_text()}{message}"
+        )
+
+
+def progress_of(status: LaunchStatus, snapshot: ProgressSnapshot | None) -> list[RequestProgress]:
+    """One entry for each request; ``snapshot`` adds phases to the request that it belongs to."""
+    single = len(status.requests) == 1
+    return [
+        _request(item, snapshot if snapshot and (single or snapshot.run_id == item.run_id) else None)
+        for item in status.requests
+    ]
+
+
+def _request(item: RequestStatus, snapshot: ProgressSnapshot | None) -> RequestProgress:
+    phases = sorted(snapshot.current_phase_counts.items()) if snapshot else []
+    label = f"{item.benchmark}/{item.model}" if item.benchmark else item.key
+    return RequestProgress(
+        label=label,
+        status=item.state,
+        total=item.total_tasks,
+        finished=item.finished_tasks,
+        running=snapshot.running_tasks if snapshot else item.running_attempts,
+        failed=item.failed_tasks,
+        error=item.error_tasks,
+        warning=item.warning_tasks,
+        skipped=snapshot.skipped_tasks if snapshot else 0,
+        reused=item.reused_tasks,
+        phases=tuple((name, count) for name, count in phases if count),
+        run_dir=item.run_dir,
+        message=item.message,
+    )

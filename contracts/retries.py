@@ -1,0 +1,81 @@
+"""The semantic retry decision: pure, so that workflows may take it and tests may table it."""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+
+from .base import Contract
+from .issues import Issue, IssuePhase, Severity
+from .plan import RetryPlan
+from .request import EvaluationMode
+
+FATAL_PATTERN = "fatal"
+"""``matched_pattern`` of a retry that a FATAL issue caused."""
+
+
+class RetryScope(StrEnum):
+    """``attempt`` executes all again; ``evaluate`` only the verifier, on the stored result."""
+
+    ATTEMPT = "attempt"
+    EVALUATE = "evaluate"
+
+
+class RetryDecision(Contract):
+    """Why, and from where, an attempt is executed again."""
+
+    scope: RetryScope
+    stage: IssuePhase
+    matched_pattern: str
+
+
+def matching_issue(issues: list[Issue], patterns: list[str] | None) -> tuple[Issue, str] | None:
+    """The issue that calls for a retry, with what matched it.
+
+    FATAL always does. An ERROR does when a pattern is found in its message or its code, each
+    searched alone. A WARNING never does.
+    """
+    for issue in issues:
+        if issue.severity is Severity.FATAL:
+            return issue, FATAL_PATTERN
+    for issue in issues:
+        if issue.severity is Severity.ERROR:
+            for pattern in patterns or []:
+                if re.search(pattern, issue.message) or re.search(pattern, issue.code):
+                    return issue, pattern
+    return None
+
+
+def decide_retry(
+    issues: list[Issue], policy: RetryPlan, used: int, mode: EvaluationMode, *, has_result: bool
+) -> RetryDecision | None:
+    """Whether an execution with these issues is followed by another one.
+
+    ``used`` counts the retries already spent of the attempt's shared budget. Only the verifier is
+    repeated when the trouble is its own, it does not share the task's environment (``none`` and
+    ``fresh``), and an unscored result is stored.
+    """
+    if used >= policy.max_retries:
+        return None
+    match = matching_issue(issues, policy.retry_pattern_list)
+    if match is None:
+        return None
+    issue, pattern = match
+    separate = mode in (EvaluationMode.NONE, EvaluationMode.FRESH)
+    only_evaluation = all(
+        item.phase is IssuePhase.EVALUATE
+        for item in issues
+        if item.severity is Severity.FATAL or (item.severity is Severity.ERROR and item == issue)
+    )
+    scope = RetryScope.EVALUATE if separate and only_evaluation and has_result else RetryScope.ATTEMPT
+    return RetryDecision(scope=scope, stage=issue.phase, matched_pattern=pattern)
+
+
+def retry_delay(policy: RetryPlan, retry: int, unit: float) -> float:
+    """Seconds before retry number ``retry`` (from 1): doubling from the minimum up to the maximum.
+
+    ``unit`` is a random number in [0, 1); the delay lies in the upper half of the interval, so
+    that attempts that failed together do not come back together.
+    """
+    full = min(policy.min_delay_seconds * 2 ** min(retry - 1, 30), policy.max_delay_seconds)
+    return float(full * (0.5 + unit / 2))

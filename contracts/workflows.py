@@ -1,0 +1,136 @@
+"""Names, ids and inputs of the workflows."""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+from pydantic import Field
+
+from .activities import AttemptRef, PendingTask
+from .base import Contract
+from .launch import LaunchRuntime, LaunchSpec
+from .records import TemporalInfo
+from .request import AttemptsSpec, RunRequest
+
+LAUNCH_WORKFLOW = "LaunchWorkflow"
+REQUEST_WORKFLOW = "RequestWorkflow"
+ATTEMPT_WORKFLOW = "AttemptWorkflow"
+
+STATUS_QUERY = "status"
+PAUSE_SIGNAL = "pause"
+RESUME_SIGNAL = "resume"
+CANCEL_SIGNAL = "cancel"
+STOP_SIGNAL = "stop"
+
+NAMESPACE = "agentcompass"
+"""The namespace of the embedded server."""
+
+
+def encode_id(text: str) -> str:
+    """Percent-encode what would make a workflow id ambiguous; ``/`` separates its levels."""
+    return quote(text, safe="-_.~ =+,:@()[]")
+
+
+def launch_workflow_id(launch_id: str) -> str:
+    """``launch/<launch>``."""
+    return f"launch/{encode_id(launch_id)}"
+
+
+def request_workflow_id(launch_id: str, request_key: str) -> str:
+    """``launch/<launch>/<request>``."""
+    return f"{launch_workflow_id(launch_id)}/{encode_id(request_key)}"
+
+
+def attempt_workflow_id(request_id: str, task_id: str, attempt: int) -> str:
+    """``<request workflow id>/<task>/a<attempt>``."""
+    return f"{request_id}/{encode_id(task_id)}/a{attempt}"
+
+
+def request_key(index: int, request: RunRequest) -> str:
+    """The key of a request in its launch: its name, else its position and what it evaluates."""
+    return request.metadata.request_name or f"{index + 1}-{request.benchmark.id}-{request.harness.id}"
+
+
+class RequestOverrides(Contract):
+    """Knobs of the request workflow that tests turn; ``None`` keeps the default."""
+
+    continue_as_new_after: int | None = None
+
+
+class LaunchInput(Contract):
+    """Input of the launch workflow."""
+
+    launch_id: str
+    spec: LaunchSpec
+    ui_address: str | None = None
+    overrides: RequestOverrides = Field(default_factory=RequestOverrides)
+
+
+class AttemptInput(Contract):
+    """Input of an attempt workflow; everything else lies in the run directory."""
+
+    ref: AttemptRef
+    attempts: AttemptsSpec
+    heartbeat_timeout_seconds: float = 30.0
+    cleanup_grace_seconds: float = 30.0
+
+
+class RunningAttempt(Contract):
+    """An attempt workflow in flight."""
+
+    workflow_id: str
+    task: PendingTask
+    attempt: int
+
+
+class RequestCounters(Contract):
+    """What the request workflow has seen; ``progress.json`` holds the details."""
+
+    finished_tasks: int = 0
+    completed_tasks: int = 0
+    failed_tasks: int = 0
+    error_tasks: int = 0
+    warning_tasks: int = 0
+
+
+class ReadyAttempt(Contract):
+    """An attempt that may start as soon as there is a slot."""
+
+    task: PendingTask
+    attempt: int
+
+
+class RequestState(Contract):
+    """What a request workflow carries over ``continue_as_new``."""
+
+    run_dir: str
+    run_id: str
+    total_tasks: int
+    reused_tasks: int = 0
+    parallel_attempts: bool = False
+    next_offset: int | None = 0
+    """Where the next page of the task list starts; ``None`` when all pages were read."""
+    ready: list[ReadyAttempt] = Field(default_factory=list)
+    running: list[RunningAttempt] = Field(default_factory=list)
+    counters: RequestCounters = Field(default_factory=RequestCounters)
+    task_concurrency: int = 32
+    paused: str = ""
+    """Why it is paused; empty when it runs."""
+    stop_status: str = ""
+    stop_reason: str = ""
+
+
+class RequestInput(Contract):
+    """Input of a request workflow; ``state`` is set when it continues as new."""
+
+    launch_id: str
+    request_key: str
+    request_index: int
+    request_count: int
+    request: RunRequest
+    runtime: LaunchRuntime
+    task_concurrency: int
+    temporal: TemporalInfo
+    continue_as_new_after: int = 1500
+    """Attempts started by one run of the workflow before it continues as new."""
+    state: RequestState | None = None

@@ -1,0 +1,132 @@
+"""Opening, finding again and closing a sandbox."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from environment_providers import ProviderUnderTest, pid_written_to, runs_inside
+
+from agentcompass.contracts import Environment, EnvironmentLostError, EnvironmentSession
+
+
+async def test_opening_an_id_twice_gives_the_same_sandbox(
+    provider: ProviderUnderTest, environment: Environment[Any], session: EnvironmentSession
+) -> None:
+    await session.write("kept.txt", b"from the first opening")
+    again = await environment.open(provider.open_request(session.handle.id))
+    assert again.handle == session.handle
+    assert await again.read("kept.txt") == b"from the first opening"
+
+
+async def test_two_ids_are_two_sandboxes(
+    provider: ProviderUnderTest, environment: Environment[Any], session: EnvironmentSession
+) -> None:
+    other = await environment.open(provider.open_request())
+    try:
+        await session.write("mine.txt", b"1")
+        with pytest.raises(FileNotFoundError):
+            await other.read("mine.txt")
+    finally:
+        await environment.close(other.handle)
+
+
+async def test_the_handle_holds_no_variable_of_the_environment(
+    provider: ProviderUnderTest, environment: Environment[Any]
+) -> None:
+    request = provider.open_request(env_variables={"SERVICE_PASSWORD": "canary-5f1d"})
+    opened = await environment.open(request)
+    try:
+        assert "canary-5f1d" not in opened.handle.model_dump_json()
+    finally:
+        await environment.close(opened.handle)
+
+
+async def test_variables_of_the_environment_reach_commands_after_attach(
+    provider: ProviderUnderTest, environment: Environment[Any]
+) -> None:
+    opened = await environment.open(provider.open_request(env_variables={"FLAVOUR": "sweet & sour"}))
+    try:
+        attached = await provider.make().attach(opened.handle)
+        assert (await attached.exec('printf %s "$FLAVOUR"')).stdout.text == "sweet & sour"
+    finally:
+        await environment.close(opened.handle)
+
+
+async def test_another_process_attaches_by_the_handle(
+    provider: ProviderUnderTest, session: EnvironmentSession
+) -> None:
+    await session.write("note.txt", b"for the other one")
+    answer = await provider.in_other_process(session.handle, "execute", "cat note.txt")
+    assert answer == {"returncode": 0, "stdout": "for the other one"}
+
+
+async def test_attaching_to_a_closed_sandbox_says_that_it_is_lost(
+    environment: Environment[Any], session: EnvironmentSession
+) -> None:
+    await environment.close(session.handle)
+    with pytest.raises(EnvironmentLostError):
+        await environment.attach(session.handle)
+
+
+async def test_a_session_whose_sandbox_was_closed_says_that_it_is_lost(
+    environment: Environment[Any], session: EnvironmentSession
+) -> None:
+    await environment.close(session.handle)
+    with pytest.raises(EnvironmentLostError):
+        await session.exec("true")
+
+
+async def test_closing_twice_is_as_good_as_once(
+    environment: Environment[Any], session: EnvironmentSession
+) -> None:
+    await environment.close(session.handle)
+    await environment.close(session.handle)
+
+
+async def test_closing_from_another_process_needs_only_the_handle(
+    provider: ProviderUnderTest, environment: Environment[Any], session: EnvironmentSession
+) -> None:
+    await provider.in_other_process(session.handle, "close")
+    with pytest.raises(EnvironmentLostError):
+        await environment.attach(session.handle)
+
+
+async def test_a_closed_id_can_be_opened_anew_and_is_empty(
+    provider: ProviderUnderTest, environment: Environment[Any], session: EnvironmentSession
+) -> None:
+    await session.write("old.txt", b"old")
+    await environment.close(session.handle)
+    again = await environment.open(provider.open_request(session.handle.id))
+    with pytest.raises(FileNotFoundError):
+        await again.read("old.txt")
+
+
+async def test_closing_ends_what_runs_in_the_sandbox_and_nothing_else(
+    provider: ProviderUnderTest,
+    environment: Environment[Any],
+    session: EnvironmentSession,
+    innocent: object,
+) -> None:
+    other = await environment.open(provider.open_request())
+    try:
+        await session.start_process("agent", "exec sleep 600")
+        await session.exec("sleep 600 >/dev/null 2>&1 &")
+        await other.exec("sleep 600 >/dev/null 2>&1 & echo $! > pid")
+        pid = await pid_written_to(other, "pid")
+        await environment.close(session.handle)
+        assert await runs_inside(other, pid)
+    finally:
+        await environment.close(other.handle)
+
+
+async def test_sandboxes_are_listed_by_label_until_they_are_closed(
+    provider: ProviderUnderTest, environment: Environment[Any]
+) -> None:
+    labels = {"launch": "listing", "task": "Aufgabe ä/1", "expiry": "1790000000"}
+    opened = await environment.open(provider.open_request(labels=labels))
+    found = await environment.list_environments({"launch": "listing", "task": "Aufgabe ä/1"})
+    assert [(record.handle, record.labels) for record in found] == [(opened.handle, labels)]
+    assert await environment.list_environments({"launch": "listing", "task": "other"}) == []
+    await environment.close(opened.handle)
+    assert await environment.list_environments({"launch": "listing"}) == []

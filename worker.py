@@ -1,0 +1,161 @@
+"""The worker: connects, registers workflows and activities, serves a task queue, drains on SIGTERM.
+
+Start it by ``agentcompass worker`` or ``agentcompass-worker``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import logging
+import os
+import signal
+import socket
+import time
+import uuid
+from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Literal
+
+from temporalio.client import Client, WorkflowExecutionStatus
+from temporalio.runtime import LoggingConfig, Runtime, TelemetryConfig, TelemetryFilter
+from temporalio.service import RPCError, RPCStatusCode
+from temporalio.worker import Worker
+from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
+
+from .activities.data_converter import data_converter
+from .activities.registration import activity_methods
+from .activities.services import Services, WorkerSettings
+from .cli.connection import Connection, connect
+from .contracts.workflows import launch_workflow_id
+from .workflows.registration import WORKFLOWS
+
+DEFAULT_TASK_QUEUE = "agentcompass"
+_LOG = logging.getLogger("agentcompass.worker")
+
+HEARTBEAT_THROTTLE = timedelta(seconds=1)
+"""The SDK's default holds heartbeats back for most of their timeout: details would die with the
+worker and cancellation would arrive late."""
+
+DRAIN_SECONDS = 10.0
+"""How long running activities may go on after SIGTERM before they are handed to another worker."""
+
+LAUNCH_PATIENCE_SECONDS = 30.0
+
+PASSTHROUGH = ("agentcompass", "pydantic", "pydantic_core", "annotated_types", "typing_extensions")
+"""Modules that workflows share with the worker instead of importing a copy: our contracts are pure,
+and pydantic is the converter's; a copy per workflow costs a third of the throughput."""
+
+
+@dataclass(frozen=True)
+class WorkerOptions:
+    """How one worker process serves its queue."""
+
+    task_queue: str = DEFAULT_TASK_QUEUE
+    concurrency: int = 64
+    """Activities at once; set it above the launch's task concurrency."""
+    private: bool = False
+    """True when no other machine serves the queue, as in embedded mode."""
+    until_closed: str = ""
+    """A launch id: leave when that launch is over."""
+
+
+def host_queue() -> str:
+    """The queue of this machine, for environments that live on it."""
+    try:
+        machine = Path("/etc/machine-id").read_text(encoding="ascii").strip()
+    except OSError:
+        machine = f"{uuid.getnode():x}"
+    # Containers of one image share a machine id, but not a host name.
+    digest = hashlib.sha256(f"{machine}/{socket.gethostname()}".encode()).hexdigest()[:8]
+    return f"host/{socket.gethostname()}-{digest}"
+
+
+def create_runtime() -> Runtime:
+    """A runtime whose core logs warnings of our own only; it writes to stdout, so drain it."""
+    filter = TelemetryFilter(core_level="ERROR", other_level="ERROR")
+    return Runtime(telemetry=TelemetryConfig(logging=LoggingConfig(filter=filter)))
+
+
+@contextlib.asynccontextmanager
+async def running_worker(client: Client, options: WorkerOptions) -> AsyncIterator[None]:
+    """Serve the queue, and this machine's own one, until the block is left; then drain."""
+    queue = options.task_queue
+    settings = WorkerSettings(queue, queue if options.private else host_queue())
+    services = Services(client, settings)
+    activities = activity_methods(services)
+    async with contextlib.AsyncExitStack() as stack:
+        threads = stack.enter_context(ThreadPoolExecutor(8, thread_name_prefix="workflow"))
+        main = Worker(
+            client,
+            task_queue=queue,
+            workflows=WORKFLOWS,
+            activities=activities,
+            workflow_task_executor=threads,
+            workflow_runner=SandboxedWorkflowRunner(
+                restrictions=SandboxRestrictions.default.with_passthrough_modules(*PASSTHROUGH)
+            ),
+            # Every eviction is a replay: keep the cache well above the window of attempts.
+            max_cached_workflows=4 * options.concurrency + 100,
+            max_concurrent_activities=options.concurrency,
+            max_concurrent_local_activities=options.concurrency,
+            max_heartbeat_throttle_interval=HEARTBEAT_THROTTLE,
+            default_heartbeat_throttle_interval=HEARTBEAT_THROTTLE,
+            graceful_shutdown_timeout=timedelta(seconds=DRAIN_SECONDS),
+        )
+        await stack.enter_async_context(main)
+        if not settings.private:
+            host = Worker(
+                client,
+                task_queue=settings.host_queue,
+                activities=activities,
+                max_concurrent_activities=options.concurrency,
+                max_heartbeat_throttle_interval=HEARTBEAT_THROTTLE,
+                default_heartbeat_throttle_interval=HEARTBEAT_THROTTLE,
+                graceful_shutdown_timeout=timedelta(seconds=DRAIN_SECONDS),
+            )
+            await stack.enter_async_context(host)
+        yield
+
+
+async def run_worker(options: WorkerOptions) -> None:
+    """Serve until SIGTERM or SIGINT, or until the launch of ``options.until_closed`` is over."""
+    connection = await connect(data_converter=data_converter())
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    async with running_worker(connection.client, options):
+        _LOG.info("serving task queue %s as %s", options.task_queue, os.getpid())
+        watchers = [asyncio.create_task(stop.wait())]
+        if options.until_closed:
+            watchers.append(asyncio.create_task(_until_closed(connection, options.until_closed)))
+        _, pending = await asyncio.wait(watchers, return_when=asyncio.FIRST_COMPLETED)
+        for task in pending:
+            task.cancel()
+        _LOG.info("draining")
+
+
+async def _until_closed(connection: Connection, launch_id: str) -> Literal[True]:
+    """Return when the launch is over or its history is gone; ride out outages of the server.
+
+    A worker is started together with its launch, so for a while there may be no launch yet.
+    """
+    patience = time.monotonic() + LAUNCH_PATIENCE_SECONDS
+    handle = connection.client.get_workflow_handle(launch_workflow_id(launch_id))
+    while True:
+        try:
+            description = await handle.describe()
+            if description.status is not WorkflowExecutionStatus.RUNNING:
+                return True
+        except RPCError as error:
+            if error.status is RPCStatusCode.NOT_FOUND:
+                if time.monotonic() > patience:
+                    return True
+            else:
+                _LOG.warning("the server does not answer: %s", error.message)
+        await asyncio.sleep(1.0)
