@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from temporalio.client import WorkflowExecutionStatus, WorkflowFailureError
 
 from ..contracts.errors import AgentCompassError, ServiceUnreachableError, UsageError
-from ..contracts.launch import LaunchResult, LaunchStatus
+from ..contracts.launch import LaunchResult
 from .display import Display
-from .launch_status import read_snapshot, read_status
+from .launch_status import read_snapshot, read_status, status_of_result
 
 if TYPE_CHECKING:
     from .launcher import LaunchHandle
@@ -76,7 +76,8 @@ class Follower:
                 f"launch {self._handle.launch_id} ended without a result: {error.cause}"
             ) from error
         raise_refusal(result)
-        self._display.update(final_status(result), await asyncio.to_thread(read_snapshot, self._run_dir))
+        run_dir = next((item.run_dir for item in result.requests if item.run_dir), "")
+        self._display.update(status_of_result(result), await asyncio.to_thread(read_snapshot, run_dir))
         return result
 
     @contextlib.contextmanager
@@ -119,8 +120,3 @@ def raise_refusal(result: LaunchResult) -> None:
         raise UsageError(result.error)
     if result.exit_code == ServiceUnreachableError.exit_code:
         raise ServiceUnreachableError(result.error)
-
-
-def final_status(result: LaunchResult) -> LaunchStatus:
-    """The last state for the display."""
-    return LaunchStatus(launch_id=result.launch_id, state=result.status, message=result.error)

@@ -12,7 +12,7 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from ..activities.store.files import find_model
 from ..contracts.errors import RecordError
-from ..contracts.launch import LaunchStatus, RequestStatus
+from ..contracts.launch import LaunchResult, LaunchStatus, RequestStatus
 from ..contracts.records import ProgressSnapshot
 from ..contracts.workflows import STATUS_QUERY
 
@@ -69,33 +69,38 @@ async def _without_worker(handle: LaunchHandle) -> LaunchStatus:
         )
         return LaunchStatus(launch_id=handle.launch_id, state="running", message=message)
     if description.status is WorkflowExecutionStatus.COMPLETED:
-        result = await handle.workflow.result()
-        requests = [
-            RequestStatus(
-                key=item.key,
-                workflow_id="",
-                run_dir=item.run_dir,
-                run_id=item.run_id,
-                state=item.status,
-                benchmark=item.benchmark,
-                harness=item.harness,
-                model=item.model,
-                environment=item.environment,
-                total_tasks=item.total_tasks,
-                finished_tasks=item.evaluated_tasks + item.invalidated_tasks,
-                failed_tasks=item.invalidated_tasks,
-                message=item.error,
-            )
-            for item in result.requests
-        ]
-        return LaunchStatus(
-            launch_id=handle.launch_id, state=result.status, requests=requests, message=result.error
-        )
+        return status_of_result(await handle.workflow.result())
     name = description.status.name.lower() if description.status else "unknown"
     return LaunchStatus(
         launch_id=handle.launch_id,
         state="cancelled" if description.status is WorkflowExecutionStatus.CANCELED else "failed",
         message=f"the launch workflow is {name}",
+    )
+
+
+def status_of_result(result: LaunchResult) -> LaunchStatus:
+    """The state of a launch that is over."""
+    requests = [
+        RequestStatus(
+            key=item.key,
+            workflow_id="",
+            run_dir=item.run_dir,
+            run_id=item.run_id,
+            state=item.status,
+            benchmark=item.benchmark,
+            harness=item.harness,
+            model=item.model,
+            environment=item.environment,
+            total_tasks=item.total_tasks,
+            finished_tasks=item.total_tasks - item.unavailable_tasks,
+            failed_tasks=item.invalidated_tasks,
+            error_tasks=item.error_tasks,
+            message=item.error,
+        )
+        for item in result.requests
+    ]
+    return LaunchStatus(
+        launch_id=result.launch_id, state=result.status, requests=requests, message=result.error
     )
 
 

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeVar
+from urllib.parse import quote
 
 from temporalio.client import Client, WorkflowExecutionDescription, WorkflowExecutionStatus, WorkflowHandle
 from temporalio.common import WorkflowIDReusePolicy
@@ -72,7 +73,7 @@ class LaunchHandle:
         base = self.connection.ui_address
         if base is None:
             return None
-        encoded = launch_workflow_id(self.launch_id).replace("/", "%2F")
+        encoded = quote(launch_workflow_id(self.launch_id), safe="")
         return f"{base}/namespaces/{self.connection.namespace}/workflows/{encoded}"
 
     @property

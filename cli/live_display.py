@@ -50,7 +50,8 @@ class LiveDisplay:
     def update(self, status: LaunchStatus, snapshot: ProgressSnapshot | None = None) -> None:
         """Take over the state; it is drawn with the next refresh."""
         if self._open:
-            self._requests = progress_of(status, snapshot)
+            # The last state of a launch comes without its requests; theirs stays in view.
+            self._requests = progress_of(status, snapshot) or self._requests
             self._state = status.state
             self._live.start()
 

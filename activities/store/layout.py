@@ -51,6 +51,8 @@ def safe_component(text: str) -> str:
     safe = _UNSAFE.sub("_", text)
     if not text.strip() or safe.strip(".") == "":
         raise UsageError(f"{text!r} cannot be the name of a directory")
+    if safe.startswith("."):
+        safe = f"_{safe[1:]}"  # hidden directories are the program's own
     if len(safe) > _COMPONENT_CHARS:
         safe = f"{safe[:_COMPONENT_CHARS]}-{_digest(text)}"
     return safe
@@ -85,5 +87,6 @@ def run_path(results_dir: str | Path, run_name: str, label: str, run_id: str) ->
 
 
 def run_id_at(started_at: datetime, collisions: int = 0) -> str:
-    """The default run id of a start time; each collision adds one second."""
-    return (started_at + timedelta(seconds=collisions)).strftime(RUN_ID_FORMAT)
+    """The default run id of a start time, in local time; each collision adds one second."""
+    local = started_at.astimezone() if started_at.tzinfo else started_at
+    return (local + timedelta(seconds=collisions)).strftime(RUN_ID_FORMAT)

@@ -14,6 +14,7 @@ from concurrent.futures import Future
 from functools import lru_cache
 from pathlib import Path
 
+from ...contracts.errors import RecordError
 from ...contracts.records import ProgressEvent
 from ..redaction import REDACTOR, Redactor
 from .progress_log import ProgressLog
@@ -21,6 +22,8 @@ from .run_store import open_store
 
 _log = logging.getLogger(__name__)
 _IDLE_SECONDS = 5.0
+_Batch = list[tuple[Sequence[ProgressEvent], bool, "Future[None]"]]
+"""Events, whether the snapshot must be written with them, and who waits."""
 
 
 class ProgressWriter:
@@ -30,10 +33,11 @@ class ProgressWriter:
         self, run_dir: Path, redactor: Redactor = REDACTOR, *, on_plans: Callable[[], object] | None = None
     ) -> None:
         """``on_plans`` is called, in the writer's thread, after plans were written."""
+        self._run_dir = run_dir
         self._log = ProgressLog(run_dir, redactor)
         self._on_plans = on_plans
         self._wake = threading.Condition()
-        self._queue: list[tuple[Sequence[ProgressEvent], bool, Future[None]]] = []
+        self._queue: _Batch = []
         self._thread: threading.Thread | None = None
         self._closing = False
 
@@ -75,37 +79,40 @@ class ProgressWriter:
         return future
 
     def _work(self) -> None:
+        failed = False
         while True:
             with self._wake:
                 if not self._queue and not self._closing:
-                    self._wake.wait(self._log.due_in() if self._log.stale else _IDLE_SECONDS)
+                    self._wake.wait(self._log.due_in() if self._log.stale and not failed else _IDLE_SECONDS)
                 batch, self._queue = self._queue, []
-                if not batch and not self._log.stale:
+                if not batch and (failed or not self._log.stale):
                     self._thread = None
                     return
-            self._write(batch)
+            failed = not self._write(batch)
 
-    def _write(self, batch: list[tuple[Sequence[ProgressEvent], bool, Future[None]]]) -> None:
+    def _write(self, batch: _Batch) -> bool:
+        """Write a batch and tell who waits for it; an empty one brings the snapshot up to date."""
         events = [event for item, _, _ in batch for event in item]
         flush = any(flush for _, flush, _ in batch) or not batch
-        error: Exception | None = None
         try:
             self._log.append(events, write_snapshot=flush)
-        except Exception as caught:
+        except Exception as error:
             # Whatever it is, those who wait for the write must learn of it, or they wait for ever.
-            error = caught
+            _log.warning("progress of %s was not written: %s", self._run_dir, error)
+            for _, _, future in batch:
+                if future.set_running_or_notify_cancel():
+                    future.set_exception(error)
+            return False
         for _, _, future in batch:
             if future.set_running_or_notify_cancel():
-                if error is None:
-                    future.set_result(None)
-                else:
-                    future.set_exception(error)
-        if (
-            error is None
-            and self._on_plans
-            and any(event.event == "execution_plan_resolved" for event in events)
-        ):
-            self._on_plans()
+                future.set_result(None)
+        if self._on_plans and any(event.event == "execution_plan_resolved" for event in events):
+            try:
+                self._on_plans()
+            except (OSError, RecordError) as error:
+                # The events are written; what is folded from them is folded again at the end of the run.
+                _log.warning("run_info.json of %s was not refreshed: %s", self._run_dir, error)
+        return True
 
 
 @lru_cache(maxsize=256)

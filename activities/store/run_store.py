@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import shutil
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -11,6 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from ...contracts.activities import AttemptRef, ExecutionRef, FinishedAttempt, PendingTask, PendingTasks
+from ...contracts.errors import RecordError
 from ...contracts.records import (
     AttemptCheckpoint,
     AttemptRecord,
@@ -26,6 +28,7 @@ from .evaluation_checkpoints import EvaluationCheckpoints
 from .execution import ExecutionStore
 from .files import file_lock, read_model
 from .layout import request_label, run_path, safe_component, task_file_stem
+from .legacy import UnclassifiedTask, read_task_for_display
 from .reservation import STATE_DIR, driver_of, reserve_by_time, reserve_directory
 from .run_files import RunFiles
 from .state import DriverRecord, RequestState, TaskEntry
@@ -37,6 +40,7 @@ SuccessOf = Callable[[AttemptRecord], bool | None]
 """The primary metric of a binary benchmark in a record; ``None`` when there is no observation."""
 
 _LOCKS = 64
+_log = logging.getLogger(__name__)
 
 
 class RunStore:
@@ -254,11 +258,26 @@ class RunStore:
                 yield record
 
     def iter_tasks(self) -> Iterator[tuple[TaskEntry, TaskRecord | None]]:
-        """Every task with its record, ``None`` for an unfinished one."""
+        """Every task with its record; ``None`` for an unfinished one.
+
+        A record that cannot be read costs its own task only: it is logged and comes as ``None``.
+        """
         done = self._records.stems()
         for entry in self._tasks.entries():
             finished = task_file_stem(entry.task_id) in done
-            yield entry, self._records.find(entry.task_id) if finished else None
+            try:
+                record = self._records.find(entry.task_id) if finished else None
+            except RecordError as error:
+                _log.error("task %s counts as unfinished: %s", entry.task_id, error)
+                record = None
+            yield entry, record
+
+    def iter_details(self) -> Iterator[TaskRecord | UnclassifiedTask]:
+        """Every record there is, by file name and whatever its version; for showing, not for counting.
+
+        Works without a task list, as in a run of an older version. RecordError for a broken record.
+        """
+        return (read_task_for_display(path) for path in self._records.paths())
 
     def _finish(self, record: TaskRecord) -> None:
         """Write the record, then remove what it was made of."""

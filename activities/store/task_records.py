@@ -120,6 +120,10 @@ class TaskRecords:
             if name.endswith(_SUFFIX) and not name.startswith(".")
         }
 
+    def paths(self) -> list[Path]:
+        """The files of all records, by name."""
+        return [path for path in sorted(self._directory.glob(f"*{_SUFFIX}")) if not path.name.startswith(".")]
+
     def _paths(self, task_id: str) -> tuple[Path, Path]:
         stem = task_file_stem(task_id)
         return self._directory / f"{stem}{_SUFFIX}", self._directory / f"{ERROR_PREFIX}{stem}{_SUFFIX}"

@@ -68,10 +68,7 @@ def _is_interruption(error: BaseException) -> bool:
 
 
 def _how_to_go_on(launch_id: str) -> str:
-    return (
-        f"Interrupted. Go on with `agentcompass attach {launch_id}`, "
-        f"end it with `agentcompass cancel {launch_id}`."
-    )
+    return f"Left before the end; `agentcompass attach {launch_id}` follows it again."
 
 
 def _print_started(handle: LaunchHandle, *, as_json: bool) -> None:

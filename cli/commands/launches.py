@@ -67,8 +67,10 @@ def cancel(launch: LaunchId) -> int:
 
     from .. import launcher
 
-    asyncio.run(launcher.cancel(launch))
-    print(f"Launch {launch} has been asked to end; see `agentcompass status {launch}`.")
+    if asyncio.run(launcher.cancel(launch)):
+        print(f"Launch {launch} has been asked to end; see `agentcompass status {launch}`.")
+    else:
+        print(f"Launch {launch} is over already.")
     return 0
 
 

@@ -38,8 +38,8 @@ def run(
 ) -> int:
     """Evaluate MODEL on BENCHMARK with agent HARNESS.
 
-    Finished work is never lost: after Ctrl-C, a crash or a closed terminal, `agentcompass attach`
-    goes on where it was.
+    Finished work is never lost: after a crash or a closed terminal, `agentcompass attach` goes on
+    where it was. Ctrl-C ends the run and cleans up.
 
     Exit codes: 0 completed; 1 finished but not valid, or below a gate; 2 bad usage or configuration;
     3 a needed service is unreachable; 130 interrupted.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from pydantic import BaseModel, ValidationError
@@ -33,7 +33,18 @@ class Places:
             if origin is not None:
                 whole = (*origin.path, *path[length:])
                 return Origin(origin.source, origin.line, whole).describe()
-        return dotted(path) or "configuration"
+        return self._describe_by_content(path)
+
+    def _describe_by_content(self, path: Path) -> str:
+        """The place of a map that several layers may have contributed to."""
+        below = {place: origin for place, origin in self.origins.items() if place[: len(path)] == path}
+        sources = list(dict.fromkeys(origin.source for origin in below.values()))
+        if len(sources) != 1:
+            name = dotted(path) or "configuration"
+            return f"{name} (from {', '.join(sources)})" if sources else name
+        place, origin = next(iter(below.items()))
+        own = origin.path[: max(len(origin.path) - (len(place) - len(path)), 0)]
+        return Origin(origin.source, origin.line, own).describe()
 
     def _existing(self, path: Path) -> Path:
         current: object = self.data
@@ -115,7 +126,7 @@ def check_components(config: EffectiveConfig, registry: Registry, places: Places
             continue
         params_model: type[BaseModel] = registry.get(ComponentKind(kind), spec.id).Params
         beside = sorted(ENVIRONMENT_KEYS) if kind == "environment" else ()
-        _check_params(spec.params, params_model, (kind, "params"), places, beside)
+        _check_params(spec.params, params_model, (kind, "params"), places, _owner(kind, spec.id), beside)
     for recipe in config.execution.enabled_recipes:
         registry.get(ComponentKind.RECIPE, recipe)
     analysis = config.execution.analysis_params
@@ -123,21 +134,33 @@ def check_components(config: EffectiveConfig, registry: Registry, places: Places
         registry.get(ComponentKind.ANALYZER, analyzer)
     for analyzer, values in analysis.params.items():
         params_model = registry.get(ComponentKind.ANALYZER, analyzer).Params
-        _check_params(values, params_model, ("execution", "analysis_params", "params", analyzer), places)
+        _check_params(
+            values,
+            params_model,
+            ("execution", "analysis_params", "params", analyzer),
+            places,
+            f"analyzer {analyzer!r}",
+        )
     _check_providers(config, registry, places)
 
 
 def _check_params(
-    values: Tree, model: type[BaseModel], path: Path, places: Places, beside: list[str] | tuple[()] = ()
+    values: Tree, model: type[BaseModel], path: Path, places: Places, owner: str, beside: Iterable[str] = ()
 ) -> None:
+    """``owner`` says whose parameters they are and where they are given."""
     try:
         model.model_validate(values)
     except ValidationError as error:
 
         def describe(location: Path) -> str:
-            return places.describe((*path, *location))
+            return places.describe((*path, *location)) if location else f"parameters of {owner}"
 
         raise ConfigurationError(join_problems(problems_of(error, model, describe, beside))) from None
+
+
+def _owner(kind: str, component_id: str) -> str:
+    flag = "--env-params" if kind == "environment" else f"--{kind}-params"
+    return f"{kind} {component_id!r} ({flag}, or section {SECTIONS[kind]}.{component_id})"
 
 
 def _check_providers(config: EffectiveConfig, registry: Registry, places: Places) -> None:

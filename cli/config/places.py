@@ -17,7 +17,12 @@ def dotted(path: Path) -> str:
     """``("a", "b", 0)`` as ``a.b[0]``."""
     text = ""
     for part in path:
-        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else str(part)
+        if isinstance(part, int):
+            text += f"[{part}]"
+            continue
+        # A key may hold anything; a message stays one line.
+        name = part if part.isprintable() and part else repr(part)
+        text += f".{name}" if text else name
     return text
 
 

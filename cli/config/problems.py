@@ -53,6 +53,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
     """``; did you mean 'x'?``, or the list of what is valid."""
     choices = list(known)
     near = difflib.get_close_matches(name, choices, n=2, cutoff=0.6)
+    near = near or [choice for choice in choices if len(name) > 2 and name in choice][:2]
     if near:
         return f"; did you mean {' or '.join(map(repr, near))}?"
     return f"; valid: {', '.join(sorted(choices))}" if choices else "; there is none"

@@ -24,6 +24,7 @@ from ...contracts.request import EvaluationMode, RunRequest
 from ...contracts.result import Observation, RunResult, ToolCall, Trajectory, TrajectoryStep
 from ...contracts.task import PreparedTask, TaskInput, TaskSpec
 from .jsonl import NumberedRow, read_jsonl
+from .safe_regex import last_matches
 from .selection import TaskSelection
 
 ANSWER_CHARACTERS = 64 * 1024
@@ -46,7 +47,7 @@ class Expectation(Contract):
     expected_stdout: str | None = Field(default=None, max_length=ANSWER_CHARACTERS // 4)
     """The whole of standard output; line feeds at the end do not count."""
     expected_pattern: str | None = None
-    """A regular expression that is found in standard output."""
+    """A regular expression that is found in the last 20,000 characters of standard output."""
 
     @field_validator("expected_pattern")
     @classmethod
@@ -181,7 +182,7 @@ class CommandBenchmark(HarnessFreeBenchmark[CommandParams]):
         del task, request, plan, env, context
         outcome = CommandOutcome.model_validate(result.extra["command"])
         expected = Expectation.model_validate(prepared.ground_truth)
-        correct = _meets(expected, outcome, str(result.final_answer))
+        correct = await _meets(expected, outcome, str(result.final_answer))
         return result.model_copy(update={"metrics": {"correct": correct}})
 
 
@@ -244,7 +245,7 @@ def _issues(finished: ExecResult) -> list[Issue]:
     return [Issue(severity=Severity.ERROR, phase=IssuePhase.RUN, code=code, message=message)]
 
 
-def _meets(expected: Expectation, outcome: CommandOutcome, answer: str) -> bool:
+async def _meets(expected: Expectation, outcome: CommandOutcome, answer: str) -> bool:
     if outcome.timed_out or outcome.output_limit_exceeded:
         return False
     if outcome.returncode != expected.expected_exit_status:
@@ -253,4 +254,6 @@ def _meets(expected: Expectation, outcome: CommandOutcome, answer: str) -> bool:
         # An expectation is far shorter than a complete answer may be: an incomplete one is wrong.
         same = answer.rstrip("\n") == expected.expected_stdout.rstrip("\n")
         return outcome.stdout_complete and same
-    return expected.expected_pattern is None or bool(re.search(expected.expected_pattern, answer))
+    if expected.expected_pattern is None:
+        return True
+    return (await last_matches([expected.expected_pattern], answer))[0] is not None

@@ -1,5 +1,8 @@
 """progress.json as a function of the events."""
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from agentcompass.contracts.progress import apply_event, snapshot_of
 from agentcompass.contracts.records import EventName, ProgressEvent, ProgressSnapshot
 
@@ -138,3 +141,35 @@ def test_clock_that_goes_back_never_makes_time_negative() -> None:
         }
         apply_event(snapshot, ProgressEvent.model_validate(event))
     assert (snapshot.elapsed_seconds, snapshot.updated_at) == (0.0, 50.0)
+
+
+STEPS: list[EventName] = [
+    "task_started",
+    "phase_changed",
+    "attempt_started",
+    "attempt_finished",
+    "task_finished",
+]
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from(STEPS), st.sampled_from(["plan", "evaluate"])))
+)
+def test_counters_add_up_after_every_event(sequence: list[tuple[str, EventName, str]]) -> None:
+    events, finished = started(3), set[str]()
+    for task, step, phase in sequence:
+        if task in finished and step in ("task_started", "task_finished"):
+            continue  # the same key: the writer has dropped it
+        if step == "task_finished":
+            finished.add(task)
+        events.add(
+            step, task, phase=phase, attempt=1, status="completed" if step == "task_finished" else None
+        )
+        snapshot = events.snapshot()
+        assert snapshot.pending_tasks + snapshot.running_tasks + snapshot.finished_tasks == 3
+        assert (
+            snapshot.running_tasks
+            == len(snapshot.active_tasks)
+            == sum(snapshot.current_phase_counts.values())
+        )
+        assert snapshot.finished_tasks == snapshot.completed_tasks == len(finished)

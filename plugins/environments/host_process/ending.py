@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import time
 from collections.abc import Iterable
@@ -10,7 +11,6 @@ from .membership import Scope, members
 from .process_table import ProcessIdentity, is_alive, send_signal
 
 _KILL_BOUND_SECONDS = 15.0
-_STOP_ROUNDS = 20
 
 
 class ProcessesSurviveError(RuntimeError):
@@ -23,6 +23,8 @@ def end_members(scope: Scope, *, grace_seconds: float, keep: frozenset[ProcessId
     SIGTERM first, SIGKILL after ``grace_seconds``, again for what was born meanwhile.
     Raises ``ProcessesSurviveError`` when something is alive after 15 s of SIGKILL.
     """
+    leaders = scope.leaders - keep
+    _signal_groups(leaders, signal.SIGSTOP)  # nothing is born in them while we look
     known = _living(scope, set(), keep)
     ended = set(known)
     if known and grace_seconds > 0:
@@ -31,13 +33,13 @@ def end_members(scope: Scope, *, grace_seconds: float, keep: frozenset[ProcessId
             _send(identity, signal.SIGCONT)  # a stopped process sees SIGTERM only then
         wait_until_gone(known, grace_seconds)
     deadline = time.monotonic() + _KILL_BOUND_SECONDS
+    # A whole group at once first: a fork bomb outruns everything else.
+    _signal_groups(leaders, signal.SIGKILL)
     while left := _living(scope, ended, keep):
         if time.monotonic() > deadline:
-            raise ProcessesSurviveError(f"still alive after SIGKILL: {sorted(item.pid for item in left)}")
+            shown = ", ".join(str(identity.pid) for identity in list(left)[:10])
+            raise ProcessesSurviveError(f"{len(left)} processes are alive after SIGKILL: {shown}")
         ended |= left
-        if len(left) > 1:
-            left = _stop_all(scope, left, keep)
-            ended |= left
         for identity in left:
             _send(identity, signal.SIGKILL)
         wait_until_gone(left, 0.5)
@@ -62,20 +64,16 @@ def _living(
     return {info.identity for info in members(scope, known)} - keep
 
 
-def _stop_all(
-    scope: Scope, left: set[ProcessIdentity], keep: frozenset[ProcessIdentity]
-) -> set[ProcessIdentity]:
-    """Stop them, and their children that are being born, so that nothing outruns the killing."""
-    stopped: set[ProcessIdentity] = set()
-    for _ in range(_STOP_ROUNDS):
-        new = left - stopped
-        if not new:
-            break
-        for identity in new:
-            _send(identity, signal.SIGSTOP)
-        stopped |= new
-        left = _living(scope, stopped, keep)
-    return stopped | left
+def _signal_groups(leaders: Iterable[ProcessIdentity], number: signal.Signals) -> None:
+    for leader in leaders:
+        # While the leader lives, or is not reaped, the number of its group cannot be another's.
+        if not is_alive(leader):
+            continue
+        try:
+            if os.getpgid(leader.pid) == leader.pid:
+                os.killpg(leader.pid, number)
+        except (ProcessLookupError, PermissionError):
+            continue  # ended meanwhile, or not ours: found again, or reported, one by one
 
 
 def _send(identity: ProcessIdentity, number: signal.Signals) -> None:

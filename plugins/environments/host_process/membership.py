@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from .process_table import LINUX, ProcessIdentity, ProcessInfo, snapshot
+from .process_table import LINUX, ProcessIdentity, ProcessInfo, is_alive, snapshot
 
 ENVIRONMENT_ID = "AGENTCOMPASS_ENVIRONMENT_ID"
 ENVIRONMENT_DIRECTORY = "AGENTCOMPASS_ENVIRONMENT_DIRECTORY"
@@ -44,7 +44,11 @@ def members(scope: Scope, known: Iterable[ProcessIdentity] = ()) -> list[Process
     """The living processes of ``scope``; ``known`` were members before and still count."""
     processes = snapshot()
     recorded = scope.leaders | set(known)
-    leading = {info.identity.pid for info in processes if info.identity in recorded}
+    # Ids are reused, even within one look at a busy machine. A process that is alive before and
+    # after has kept its id all the while, so what names it as parent or leader means it.
+    leading = {
+        info.identity.pid for info in processes if info.identity in recorded and is_alive(info.identity)
+    }
     children: dict[int, list[ProcessInfo]] = defaultdict(list)
     for info in processes:
         children[info.parent].append(info)
@@ -53,14 +57,15 @@ def members(scope: Scope, known: Iterable[ProcessIdentity] = ()) -> list[Process
     while pending:
         info = pending.pop()
         pid = info.identity.pid
-        if pid not in found and pid != os.getpid():
-            found[pid] = info
+        if pid in found or pid == os.getpid():
+            continue
+        found[pid] = info
+        if children[pid] and is_alive(info.identity):
             pending.extend(children[pid])
     return list(found.values())
 
 
 def _belongs(info: ProcessInfo, scope: Scope, leading: set[int]) -> bool:
-    # A living leader keeps its number, so a session or group of that number is its own.
     if info.identity.pid in leading or info.session in leading or info.group in leading:
         return True
     if not LINUX:

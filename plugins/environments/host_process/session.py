@@ -35,7 +35,7 @@ class HostProcessSession(EnvironmentSession):
         self.handle = directory.handle
         self._directory = directory
         self._params = params
-        self._variables = variables
+        self._own_variables = variables
 
     @property
     def workdir(self) -> str:
@@ -57,7 +57,7 @@ class HostProcessSession(EnvironmentSession):
         require_own_user(user)
         execution = Execution.new(self._directory)
         line = CommandLine.build(
-            self._directory, execution.scope, command, cwd=cwd, variables=self._variables | (env or {})
+            self._directory, execution.scope, command, cwd=cwd, variables=self._all_variables(env)
         )
         return await run_to_end(execution, line, self._params, timeout_seconds=timeout_seconds, stdin=stdin)
 
@@ -75,7 +75,7 @@ class HostProcessSession(EnvironmentSession):
         process = DetachedProcess(self._directory, process_id)
         self._require_alive()
         line = CommandLine.build(
-            self._directory, process.scope, command, cwd=cwd, variables=self._variables | (env or {})
+            self._directory, process.scope, command, cwd=cwd, variables=self._all_variables(env)
         )
         return await self._in_thread(process.start, line, self._params.max_output_bytes)
 
@@ -114,6 +114,9 @@ class HostProcessSession(EnvironmentSession):
     async def download(self, source: str, destination: Path) -> None:
         """Copy a file to a path, or merge a tree into a folder; links that leave it are left out."""
         await self._in_thread(files.download, self._directory, source, destination)
+
+    def _all_variables(self, env: dict[str, str] | None) -> dict[str, str]:
+        return self._own_variables | self.variables | (env or {})
 
     async def _in_thread(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         self._require_alive()

@@ -6,6 +6,7 @@ import asyncio
 import tracemalloc
 
 import pytest
+from environment_providers import eventually
 
 from agentcompass.contracts import EnvironmentSession
 
@@ -50,6 +51,16 @@ async def test_variables_are_added_for_one_command_only(session: EnvironmentSess
     script = 'printf %s "${GIVEN-unset}"'
     assert (await session.exec(script, env={"GIVEN": "a 'b' $c\n"})).stdout.text == "a 'b' $c\n"
     assert (await session.exec(script)).stdout.text == "unset"
+
+
+async def test_variables_of_a_session_hold_for_its_commands_and_processes(
+    session: EnvironmentSession,
+) -> None:
+    session.add_variables({"A": "session", "B": "session"})
+    script = 'printf "%s %s" "$A" "$B" | tee seen'
+    assert (await session.exec(script, env={"B": "call"})).stdout.text == "session call"
+    await session.start_process("p", "printf %s $A > seen-by-process")
+    await eventually(lambda: holds(session, "seen-by-process", b"session"), "the process has written")
 
 
 async def test_commands_run_in_the_work_directory_or_where_they_are_told(
@@ -105,3 +116,11 @@ async def test_a_background_process_does_not_keep_its_command_from_ending(
 async def test_many_commands_run_at_once(session: EnvironmentSession) -> None:
     results = await asyncio.gather(*(session.exec(f"sleep 0.2; echo {n}") for n in range(20)))
     assert [result.stdout.text for result in results] == [f"{n}\n" for n in range(20)]
+
+
+async def holds(session: EnvironmentSession, path: str, content: bytes) -> bool:
+    """Whether a file is there and has that content."""
+    try:
+        return await session.read(path) == content
+    except FileNotFoundError:
+        return False

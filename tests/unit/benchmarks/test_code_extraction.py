@@ -59,13 +59,22 @@ def test_a_definition_that_is_indented_as_a_whole_is_moved_to_the_margin() -> No
 
 @pytest.mark.parametrize(
     "code",
-    ["def f(x):", "async def f():", "class f:", "f = lambda: 1", "f: Callable = g", "import a\ndef  f (x): 1"],
+    [
+        "def f(x):",
+        "async def f():",
+        "class f:",
+        "f = lambda: 1",
+        "f: Callable = g",
+        "import a\ndef  f (x): 1",
+    ],
 )
 def test_definitions_are_recognised(code: str) -> None:
     assert defines(code, "f")
 
 
-@pytest.mark.parametrize("code", ["def ff():", "    def f():", "f == 1", "f(1)", "# def f()", "from x import f"])
+@pytest.mark.parametrize(
+    "code", ["def ff():", "    def f():", "f == 1", "f(1)", "# def f()", "from x import f"]
+)
 def test_other_uses_of_the_name_are_no_definitions(code: str) -> None:
     assert not defines(code, "f")
 

@@ -37,7 +37,7 @@ async def test_the_installed_problems_are_164(driver: Callable[..., Any]) -> Non
     assert len(tasks) == 164
     assert (tasks[0].task_id, tasks[163].task_id) == ("HumanEval/0", "HumanEval/163")
     assert tasks[0].metadata["entry_point"] == "has_close_elements"
-    assert tasks[0].question.endswith("    True\n    \"\"\"\n")
+    assert tasks[0].question.endswith('    True\n    """\n')
     assert tasks[0].ground_truth.startswith("    for idx, elem in enumerate(numbers):\n")
 
 

@@ -143,7 +143,9 @@ async def test_a_missing_interpreter_is_a_failure_of_the_environment(host: Envir
         await _run(host, "", python="python-that-is-not-there")
     assert caught.value.issue.severity == "fatal"
     assert caught.value.issue.code == "environment_failed"
-    assert caught.value.issue.message.startswith("'python-that-is-not-there' did not start in the environment: ")
+    assert caught.value.issue.message.startswith(
+        "'python-that-is-not-there' did not start in the environment: "
+    )
 
 
 async def test_an_interpreter_that_breaks_at_once_is_a_failure_of_the_environment(

@@ -12,7 +12,9 @@ async def test_the_last_match_of_each_pattern_with_its_groups() -> None:
 
 
 async def test_text_and_patterns_may_be_any_unicode() -> None:
-    assert await last_matches(["ANTWORT: (.*)"], "ANTWORT: größer 😀\n") == [["ANTWORT: größer 😀", "größer 😀"]]
+    assert await last_matches(["ANTWORT: (.*)"], "ANTWORT: größer 😀\n") == [
+        ["ANTWORT: größer 😀", "größer 😀"]
+    ]
 
 
 async def test_a_catastrophic_pattern_is_ended() -> None:

@@ -5,7 +5,12 @@ from agentcompass.plugins.benchmarks.scorers import exact_match, normalize, norm
 
 @pytest.mark.parametrize(
     ("answer", "expected", "same"),
-    [("Paris", "Paris", True), (" Paris\n", "Paris", True), ("paris", "Paris", False), ("Paris.", "Paris", False)],
+    [
+        ("Paris", "Paris", True),
+        (" Paris\n", "Paris", True),
+        ("paris", "Paris", False),
+        ("Paris.", "Paris", False),
+    ],
 )
 def test_exact_differs_only_in_surrounding_white_space(answer: str, expected: str, same: bool) -> None:
     assert exact_match(answer, expected) is same
@@ -116,7 +121,9 @@ def test_numeric_refuses_other_numbers(answer: str, expected: str) -> None:
     assert not numeric_match(answer, expected)
 
 
-@pytest.mark.parametrize(("answer", "expected"), [("50%", "50"), ("50%", "0.5"), ("0.5", "50%"), ("50", "50 %"), ("50\\%", "50%")])
+@pytest.mark.parametrize(
+    ("answer", "expected"), [("50%", "50"), ("50%", "0.5"), ("0.5", "50%"), ("50", "50 %"), ("50\\%", "50%")]
+)
 def test_a_percent_sign_on_one_side_allows_both_readings(answer: str, expected: str) -> None:
     assert numeric_match(answer, expected)
 

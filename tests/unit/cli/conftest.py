@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import Field
 
 from agentcompass.cli.config import ResolvedRun, RunArguments, leave_literal, resolve_run
 from agentcompass.contracts import Analyzer, Benchmark, Environment, Harness, Recipe
@@ -17,15 +18,15 @@ from agentcompass.plugins.registry import Registry
 
 class QuizParams(Contract):
     limit: int | None = None
-    tags: list[str] = []
-    options: dict[str, Any] = {}
-    judge_model: dict[str, Any] = {}
+    tags: list[str] = Field(default_factory=list)
+    options: dict[str, Any] = Field(default_factory=dict)
+    judge_model: dict[str, Any] = Field(default_factory=dict)
 
 
 class ChatParams(Contract):
     max_steps: int = 10
     max_tokens: int = 100
-    extra_headers: dict[str, str] = {}
+    extra_headers: dict[str, str] = Field(default_factory=dict)
 
 
 class BoxParams(Contract):
@@ -35,6 +36,15 @@ class BoxParams(Contract):
 
 class AnalyzerParams(Contract):
     depth: int = 1
+
+
+class FileParams(Contract):
+    path: str
+
+
+class FileQuiz(Benchmark[FileParams]):
+    id = "file_quiz"
+    Params = FileParams
 
 
 class Quiz(Benchmark[QuizParams]):
@@ -69,6 +79,7 @@ class Errors(Analyzer[AnalyzerParams]):
 def small_registry(recipe_dirs: Sequence[str] = ()) -> Registry:
     registry = Registry()
     registry.benchmark("quiz", Quiz)
+    registry.benchmark("file_quiz", FileQuiz)
     registry.harness("chat", Chat)
     registry.environment("host_process", Host)
     registry.environment("box", Box)

@@ -23,7 +23,11 @@ from agentcompass.contracts import ConfigurationError, UnknownComponentError
         ("harnesses: {chat: {max_step: 1}}", "1: harnesses.chat.max_step", "'max_steps'"),
         ("environments: {box: {regin: x}}", "1: environments.box.regin", "'region'"),
         ("environments: {box: {resource: {}}}", "1: environments.box.resource", "'resources'"),
-        ("environments:\n  box:\n    resources:\n      cpus: 1", "4: environments.box.resources.cpus", "'cpu'"),
+        (
+            "environments:\n  box:\n    resources:\n      cpus: 1",
+            "4: environments.box.resources.cpus",
+            "'cpu'",
+        ),
         ("environments: {box: {setup: {img: a}}}", "1: environments.box.setup.img", "image"),
         (
             "environments: {box: {network_policy: {mode: public}}}",
@@ -34,7 +38,11 @@ from agentcompass.contracts import ConfigurationError, UnknownComponentError
         ("execution: {max_retires: 1}", "1: execution.max_retires", "'max_retries'"),
         ("execution: {attempts: {strategi: avg}}", "1: execution.attempts.strategi", "'strategy'"),
         ("execution: {artifact_limits: {max_mbs: 1}}", "1: execution.artifact_limits.max_mbs", "'max_mb'"),
-        ("execution: {analysis_params: {analyzer: []}}", "1: execution.analysis_params.analyzer", "'analyzers'"),
+        (
+            "execution: {analysis_params: {analyzer: []}}",
+            "1: execution.analysis_params.analyzer",
+            "'analyzers'",
+        ),
         ("runtime: {result_dir: x}", "1: runtime.result_dir", "'results_dir'"),
         ("runtime: {provider_limits: {bix: 1}}", "1: runtime.provider_limits.bix", "'box'"),
         ("task_concurency: 3", "1: task_concurency", "'task_concurrency'"),
@@ -53,14 +61,23 @@ def test_unknown_key_is_named_with_its_place_and_the_nearest_valid_one(project, 
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("execution: {max_retries: -1}", "execution.max_retries: should be greater than or equal to 0 (given: -1)"),
+        (
+            "execution: {max_retries: -1}",
+            "execution.max_retries: should be greater than or equal to 0 (given: -1)",
+        ),
         ("execution: {attempts: {strategy: best}}", "execution.attempts.strategy: should be 'avg' or 'pass'"),
-        ("execution: {retry_pattern_list: ['(']}", "execution.retry_pattern_list[0]: '(' is not a regular expression"),
+        (
+            "execution: {retry_pattern_list: ['(']}",
+            "execution.retry_pattern_list: '(' is not a regular expression",
+        ),
         ("execution: {download_artifacts: true}", "execution.download_artifacts is now called"),
         ("model: {base_url: 'ftp://x'}", "model.base_url: 'ftp://x' is not an http(s) URL"),
         ("runtime: {log_level: LOUD}", "runtime.log_level: should be 'DEBUG', 'INFO', 'WARNING' or 'ERROR'"),
         ("runtime: {provider_limits: {box: -1}}", "the limit of 'box' is negative"),
-        ("benchmarks: {quiz: {params: {limit: 1}}}", "'params' does not belong here: parameters stand directly"),
+        (
+            "benchmarks: {quiz: {params: {limit: 1}}}",
+            "'params' does not belong here: parameters stand directly",
+        ),
         ("benchmarks: {quiz: {id: x}}", "'id' does not belong here"),
         ("task_concurrency: 3\nexecution: {task_concurrency: 4}", "is the same setting; keep one of the two"),
         ("environments: {box: {env_variables: {'A B': x}}}", "is not a valid environment variable name"),
@@ -80,7 +97,9 @@ def test_mistake_in_a_flag_names_the_flag(project):
 
 
 def test_mistake_in_a_json_flag_names_flag_and_key(project):
-    with pytest.raises(ConfigurationError, match=r"^--harness-params: max_step: unknown key; did you mean 'max_steps'\?"):
+    with pytest.raises(
+        ConfigurationError, match=r"^--harness-params: max_step: unknown key; did you mean 'max_steps'"
+    ):
         project.resolve(harness_params={"max_step": 3})
 
 
@@ -106,6 +125,21 @@ def test_harness_none_needs_no_registration_and_takes_no_parameters(project):
         project.resolve(harness="none", harness_params={"a": 1})
 
 
+def test_missing_parameter_is_named_with_where_to_give_it(project):
+    with pytest.raises(ConfigurationError) as caught:
+        project.resolve(benchmark="file_quiz")
+    assert str(caught.value) == (
+        "parameters of benchmark 'file_quiz' (--benchmark-params, or section benchmarks.file_quiz): 'path' is required"
+    )
+
+
+def test_key_with_a_line_break_stays_on_one_line(project):
+    project.write("agentcompass.yaml", '"a\\nb": 1\n')
+    with pytest.raises(ConfigurationError) as caught:
+        project.resolve()
+    assert "\n" not in str(caught.value)
+
+
 def test_missing_config_file_is_an_error(project):
     with pytest.raises(ConfigurationError, match=r"nowhere\.yaml does not exist"):
         project.resolve(config=["nowhere.yaml"])
@@ -119,7 +153,10 @@ def test_missing_config_file_is_an_error(project):
         ("execution: {}\nexecution: {}\n", "f.yaml:2:1: execution: is given twice"),
         ("1: x", "f.yaml:1:1: the key '1' is not text; put it in quotes"),
         ("- a\n- b\n", "f.yaml: must hold a map of keys and values, not a list"),
-        ("a: !!python/object:os.system x", "f.yaml:1:4: a: the tag tag:yaml.org,2002:python/object:os.system is not allowed"),
+        (
+            "a: !!python/object:os.system x",
+            "f.yaml:1:4: a: the tag tag:yaml.org,2002:python/object:os.system is not allowed",
+        ),
         ("a: &x [*x]", "f.yaml:1:4: a[0]: refers to itself"),
         ("a: .inf", "f.yaml:1:4: a: '.inf' is not a finite number"),
         ("a: 1\n---\nb: 2\n", "f.yaml:2:1: but found another document"),
@@ -173,7 +210,7 @@ YAML_BITS = st.lists(
 ).map("".join)  # fmt: skip
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.one_of(st.text(max_size=60), YAML_BITS))
 def test_garbage_is_read_or_refused_with_a_configuration_error(text):
     for parse in (parse_yaml, parse_json):
@@ -185,18 +222,34 @@ def test_garbage_is_read_or_refused_with_a_configuration_error(text):
 
 
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=5),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=5),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
     max_leaves=8,
 )
 SECTIONS = ["benchmarks", "harnesses", "environments", "model", "execution", "runtime", "task_concurrency"]
-KEYS = ["quiz", "box", "chat", "api_key", "params", "attempts", "env_variables", "network_policy", "setup", "x"]
+KEYS = [
+    "quiz",
+    "box",
+    "chat",
+    "api_key",
+    "params",
+    "attempts",
+    "env_variables",
+    "network_policy",
+    "setup",
+    "x",
+]
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     st.dictionaries(
-        st.sampled_from(SECTIONS), JSON | st.dictionaries(st.sampled_from(KEYS), JSON | st.dictionaries(st.sampled_from(KEYS), JSON))
+        st.sampled_from(SECTIONS),
+        JSON | st.dictionaries(st.sampled_from(KEYS), JSON | st.dictionaries(st.sampled_from(KEYS), JSON)),
     )
 )
 def test_any_json_is_resolved_or_refused_with_a_configuration_error(project, data):

@@ -81,7 +81,10 @@ def test_one_secret_in_several_places_is_stored_once(project):
             {"harness_params": {"extra_headers": {"Authorization": f"Bearer {CANARY}"}}},
             lambda r: r.harness.params["extra_headers"]["Authorization"],
         ),
-        ({"model_params": {"credentials": {"user": CANARY}}}, lambda r: r.model.params["credentials"]["user"]),
+        (
+            {"model_params": {"credentials": {"user": CANARY}}},
+            lambda r: r.model.params["credentials"]["user"],
+        ),
         ({"model_params": {"api_keys": [CANARY]}}, lambda r: r.model.params["api_keys"][0]),
     ],
 )
@@ -92,7 +95,9 @@ def test_field_named_like_a_secret_is_one_wherever_it_is(project, arguments, fou
 
 
 def test_number_of_tokens_is_no_secret(project):
-    assert project.resolve(refuse_any, harness_params={"max_tokens": 5}).request.harness.params == {"max_tokens": 5}
+    assert project.resolve(refuse_any, harness_params={"max_tokens": 5}).request.harness.params == {
+        "max_tokens": 5
+    }
 
 
 def test_secret_inside_a_longer_secret_text_is_expanded_and_stored(project):
@@ -108,8 +113,12 @@ def test_secret_inside_a_longer_secret_text_is_expanded_and_stored(project):
 
 
 def test_secret_variable_in_an_ordinary_field_is_refused(project):
-    with pytest.raises(ConfigurationError, match=r"--benchmark-params: tags\[0\]: \$\{OPENAI_API_KEY\} looks like a secret") as caught:
-        project.resolve(variables={"OPENAI_API_KEY": CANARY}, benchmark_params={"tags": ["${OPENAI_API_KEY}"]})
+    with pytest.raises(
+        ConfigurationError, match=r"--benchmark-params: tags\[0\]: \$\{OPENAI_API_KEY\} looks like a secret"
+    ) as caught:
+        project.resolve(
+            variables={"OPENAI_API_KEY": CANARY}, benchmark_params={"tags": ["${OPENAI_API_KEY}"]}
+        )
     assert CANARY not in str(caught.value)
 
 

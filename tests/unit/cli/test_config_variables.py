@@ -8,7 +8,9 @@ from agentcompass.contracts import ConfigurationError
 
 
 def params(project, text, **variables):
-    return project.resolve(benchmark_params={"tags": [text]}, variables=variables).request.benchmark.params["tags"][0]
+    return project.resolve(benchmark_params={"tags": [text]}, variables=variables).request.benchmark.params[
+        "tags"
+    ][0]
 
 
 @pytest.mark.parametrize(
@@ -34,7 +36,9 @@ def test_missing_variable_is_an_error_that_names_variable_and_place(project):
     file = project.write("agentcompass.yaml", "benchmarks:\n  quiz:\n    tags: ['${NOWHERE}']\n")
     with pytest.raises(ConfigurationError) as caught:
         project.resolve()
-    assert str(caught.value).startswith(f"{file}:3: benchmarks.quiz.tags[0]: environment variable NOWHERE is not set")
+    assert str(caught.value).startswith(
+        f"{file}:3: benchmarks.quiz.tags[0]: environment variable NOWHERE is not set"
+    )
 
 
 def test_malformed_reference_is_an_error(project):
@@ -60,6 +64,8 @@ def test_expanded_text_becomes_the_number_that_its_field_wants(project):
 
 def test_expanded_text_of_a_wrong_type_is_an_error_with_its_place(project):
     file = project.write("agentcompass.yaml", "execution: {max_retries: '${RETRIES}'}\n")
-    with pytest.raises(ConfigurationError, match=r"execution\.max_retries: should be a valid integer") as caught:
+    with pytest.raises(
+        ConfigurationError, match=r"execution\.max_retries: should be a valid integer"
+    ) as caught:
         project.resolve(variables={"RETRIES": "many"})
     assert str(caught.value).startswith(f"{file}:1: ")

@@ -1,5 +1,8 @@
 """A reserved run directory and small records to put into it."""
 
+import os
+import signal
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -76,3 +79,36 @@ def attempt() -> MakeAttempt:
         )
 
     return make
+
+
+def kill_at_step(step: int, action: Callable[[], object]) -> bool:
+    """Run ``action`` in a forked process that is killed at its nth change of the file system.
+
+    True when it was killed, False when it ended before.
+    """
+    pid = os.fork()
+    if pid == 0:
+        left = [step]
+
+        def count(event: str, _args: object) -> None:
+            if event in ("os.rename", "os.remove", "os.rmdir", "os.mkdir", "open"):
+                left[0] -= 1
+                if left[0] < 0:
+                    os.kill(os.getpid(), signal.SIGKILL)
+
+        code = 1
+        try:
+            sys.addaudithook(count)
+            action()
+            code = 0
+        finally:
+            os._exit(code)
+    _, status = os.waitpid(pid, 0)
+    assert os.WIFSIGNALED(status) or os.WEXITSTATUS(status) == 0
+    return os.WIFSIGNALED(status)
+
+
+@pytest.fixture
+def killed_at_step() -> Callable[[int, Callable[[], object]], bool]:
+    """``killed_at_step(n, action)``: see :func:`kill_at_step`."""
+    return kill_at_step

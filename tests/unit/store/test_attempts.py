@@ -1,12 +1,12 @@
 """Finished attempts become task records, whatever kills the process in between."""
 
 import json
-import os
-import signal
-import sys
 from collections.abc import Callable
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pydantic import JsonValue
 
 from agentcompass.activities.redaction import Redactor
 from agentcompass.activities.store import RunStore, worst_severity
@@ -23,6 +23,7 @@ from agentcompass.contracts.activities import ExecutionRef, FinishedAttempt
 from agentcompass.contracts.records import AttemptCheckpoint, AttemptRecord
 
 MakeAttempt = Callable[..., AttemptCheckpoint]
+KilledAtStep = Callable[[int, Callable[[], object]], bool]
 ONE = AttemptsSpec()
 AVG3 = AttemptsSpec(k=3)
 PASS3 = AttemptsSpec(k=3, strategy=AttemptStrategy.PASS)
@@ -160,6 +161,62 @@ def test_records_come_in_the_order_of_the_task_list(store: RunStore, attempt: Ma
     ]
 
 
+def test_broken_record_costs_its_own_task_only(
+    store: RunStore, attempt: MakeAttempt, caplog: pytest.LogCaptureFixture
+) -> None:
+    store.save_tasks([TaskSpec(task_id=name) for name in ("a", "b")])
+    for name in ("a", "b"):
+        store.save_attempt(attempt(name), ONE, correct)
+    (store.run_dir / "details" / "a.json").write_text('{"schema_version": "agentcompass.task.v3", ')
+    assert [(entry.task_id, record is None) for entry, record in store.iter_tasks()] == [
+        ("a", True),
+        ("b", False),
+    ]
+    assert "task a counts as unfinished" in caplog.text and "details/a.json" in caplog.text
+
+
+def test_records_are_shown_without_a_task_list(store: RunStore, attempt: MakeAttempt) -> None:
+    store.save_attempt(attempt("a"), ONE, correct)
+    old = {"schema_version": "agentcompass.task.v2", "task_id": "b", "attempts": {"1": {"error": "boom"}}}
+    (store.run_dir / "details" / "b.json").write_text(json.dumps(old))
+    shown = list(store.iter_details())
+    assert [(item.task_id, type(item).__name__) for item in shown] == [
+        ("a", "TaskRecord"),
+        ("b", "UnclassifiedTask"),
+    ]
+
+
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(answer=JSON_VALUES)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
+def test_any_answer_comes_back_as_it_was(store: RunStore, attempt: MakeAttempt, answer: JsonValue) -> None:
+    checkpoint = attempt("q1")
+    checkpoint.record.final_answer = answer
+    store.save_attempt(checkpoint, ONE, correct)
+    record = store.task_record("q1")
+    assert record is not None and record.attempts["1"].final_answer == answer
+
+
+def test_answer_that_utf8_cannot_hold_is_kept_as_far_as_possible(
+    store: RunStore, attempt: MakeAttempt
+) -> None:
+    checkpoint = attempt("q1")
+    checkpoint.record.final_answer = ["a\ud800b", 10**40]
+    checkpoint.record.meta.timings = {"run": 1.5}
+    store.save_attempt(checkpoint, ONE, correct)
+    record = store.task_record("q1")
+    assert record is not None
+    answer = record.attempts["1"].final_answer
+    assert isinstance(answer, list) and answer[1] == 10**40
+    assert str(answer[0]).startswith("a\ufffd") and str(answer[0]).endswith("b")
+
+
 def test_secrets_are_masked_in_records_but_answers_are_kept(
     store: RunStore, redactor: Redactor, attempt: MakeAttempt
 ) -> None:
@@ -174,36 +231,9 @@ def test_secrets_are_masked_in_records_but_answers_are_kept(
     assert record.attempts["1"].extra == {"api_key": "***", "note": "Bearer ***"}
 
 
-def _killed_at_step(step: int, action: Callable[[], object]) -> bool:
-    """Run ``action`` in a forked process that is killed at its nth change of the file system.
-
-    True when it was killed, False when it ended before.
-    """
-    pid = os.fork()
-    if pid == 0:
-        left = [step]
-
-        def count(event: str, _args: object) -> None:
-            if event in ("os.rename", "os.remove", "os.rmdir", "os.mkdir", "open"):
-                left[0] -= 1
-                if left[0] < 0:
-                    os.kill(os.getpid(), signal.SIGKILL)
-
-        code = 1
-        try:
-            sys.addaudithook(count)
-            action()
-            code = 0
-        finally:
-            os._exit(code)
-    _, status = os.waitpid(pid, 0)
-    assert os.WIFSIGNALED(status) or os.WEXITSTATUS(status) == 0
-    return os.WIFSIGNALED(status)
-
-
 @pytest.mark.parametrize("spec", [ONE, AVG3, PASS3], ids=["one", "avg", "pass"])
 def test_no_attempt_is_lost_when_killed_between_any_two_steps(
-    store: RunStore, attempt: MakeAttempt, spec: AttemptsSpec
+    store: RunStore, attempt: MakeAttempt, killed_at_step: KilledAtStep, spec: AttemptsSpec
 ) -> None:
     last = 2 if spec is PASS3 else spec.k
     for step in range(200):
@@ -212,7 +242,7 @@ def test_no_attempt_is_lost_when_killed_between_any_two_steps(
             store.save_attempt(attempt(task_id, number, correct=False), spec, correct)
         store.execution(execution_ref(store, task_id, last)).save_scored(RunResult(task_id=task_id))
         final = attempt(task_id, last)
-        killed = _killed_at_step(step, lambda final=final: store.save_attempt(final, spec, correct))
+        killed = killed_at_step(step, lambda final=final: store.save_attempt(final, spec, correct))
         for number in range(1, last):
             assert store.attempt(task_id, number) == attempt(task_id, number, correct=False), step
         scored = store.execution(execution_ref(store, task_id, last)).find_scored()
@@ -229,12 +259,12 @@ def test_no_attempt_is_lost_when_killed_between_any_two_steps(
 
 
 def test_repair_killed_between_any_two_steps_never_brings_the_failure_back(
-    store: RunStore, attempt: MakeAttempt
+    store: RunStore, attempt: MakeAttempt, killed_at_step: KilledAtStep
 ) -> None:
     for step in range(100):
         task_id = f"q{step}"
         store.save_attempt(attempt(task_id, correct=None, severity=Severity.FATAL), ONE, correct)
-        killed = _killed_at_step(
+        killed = killed_at_step(
             step, lambda task_id=task_id: store.save_attempt(attempt(task_id), ONE, correct)
         )
         assert store.task_record(task_id) is not None
@@ -245,3 +275,21 @@ def test_repair_killed_between_any_two_steps_never_brings_the_failure_back(
             assert step > 3
             return
     raise AssertionError("the repair never ended")
+
+
+def test_reopening_killed_between_any_two_steps_keeps_every_good_attempt(
+    store: RunStore, attempt: MakeAttempt, killed_at_step: KilledAtStep
+) -> None:
+    for step in range(100):
+        task_id = f"q{step}"
+        for number in (1, 2, 3):
+            severity = Severity.FATAL if number == 2 else None
+            store.save_attempt(attempt(task_id, number, severity=severity), AVG3, correct)
+        killed = killed_at_step(step, lambda task_id=task_id: store.reopen_task(task_id, correct))
+        assert store.attempt(task_id, 1) == attempt(task_id, 1)
+        kept = store.reopen_task(task_id, correct)
+        assert [item.attempt for item in kept] == [1, 3] and not store.has_record(task_id)
+        if not killed:
+            assert step > 5
+            return
+    raise AssertionError("reopening never ended")

@@ -1,6 +1,7 @@
 """Names of files and directories: readable, safe, unique."""
 
-from datetime import datetime
+import time
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -72,6 +73,10 @@ def test_run_id_that_names_no_directory_below_is_refused(run_id: str) -> None:
         run_path("results", "", "one", run_id)
 
 
+def test_component_is_never_hidden() -> None:
+    assert safe_component(".state") == "_state"
+
+
 def test_long_components_are_cut_and_stay_different() -> None:
     one, two = safe_component("m" * 300 + "1"), safe_component("m" * 300 + "2")
     assert len(one) <= 255 and one != two
@@ -80,3 +85,13 @@ def test_long_components_are_cut_and_stay_different() -> None:
 def test_default_run_id_is_the_time_plus_a_second_per_collision() -> None:
     assert run_id_at(datetime(2026, 1, 2, 23, 59, 59)) == "20260102_235959"
     assert run_id_at(datetime(2026, 1, 2, 23, 59, 59), 1) == "20260103_000000"
+
+
+def test_default_run_id_is_local_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "Asia/Shanghai")
+    time.tzset()
+    try:
+        assert run_id_at(datetime(2026, 1, 2, 20, 0, 0, tzinfo=UTC)) == "20260103_040000"
+    finally:
+        monkeypatch.undo()
+        time.tzset()

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from agentcompass.activities.store import (
     EventSource,
     ProgressWriter,
     RequestState,
+    files,
     read_events,
     read_snapshot,
     rebuild_snapshot,
@@ -90,7 +92,7 @@ async def test_event_of_a_repeated_activity_is_dropped_also_after_a_restart(run_
     await first.emit(task_events("a") + task_events("a"))
     await first.close()
     second = ProgressWriter(run_dir)
-    await second.emit(task_events("a") + [SOURCE.summary_started()])
+    await second.emit([*task_events("a"), SOURCE.summary_started()])
     await second.close()
     assert [line["seq"] for line in lines(run_dir)] == [1, 2, 3, 4, 5, 6, 7]
     snapshot = read_snapshot(run_dir)
@@ -113,7 +115,8 @@ async def test_snapshot_is_written_soon_after_the_last_event_without_a_flush(run
     await writer.emit([SOURCE.task_started("a", None, index=0, total=3)])
 
     async def until_written() -> None:
-        while (snapshot := read_snapshot(run_dir)) is None or snapshot.last_seq < 2:
+        # The file is the only thing that changes: there is no event to wait for.
+        while (snapshot := read_snapshot(run_dir)) is None or snapshot.last_seq < 2:  # noqa: ASYNC110
             await asyncio.sleep(0.02)
 
     await asyncio.wait_for(until_written(), 10)
@@ -134,8 +137,7 @@ async def test_torn_last_line_of_a_killed_writer_is_healed(run_dir: Path, torn: 
     writer = ProgressWriter(run_dir)
     await writer.emit([SOURCE.tasks_loaded(1)])
     await writer.close()
-    with open(run_dir / "progress.jsonl", "ab") as file:
-        file.write(torn)
+    files.append(run_dir / "progress.jsonl", torn)
     assert [event.event for event in read_events(run_dir / "progress.jsonl")] == ["tasks_loaded"]
     for heir in (writer, ProgressWriter(run_dir)):
         await heir.emit([SOURCE.summary_started()])
@@ -217,7 +219,7 @@ asyncio.run(main())
 """
 
 
-async def test_confirmed_events_survive_a_killed_writer(run_dir: Path) -> None:
+def test_confirmed_events_survive_a_killed_writer(run_dir: Path) -> None:
     process = subprocess.Popen([sys.executable, "-c", _ENDLESS, str(run_dir)], stdout=subprocess.PIPE)
     assert process.stdout is not None
     for _ in range(30):
@@ -228,11 +230,29 @@ async def test_confirmed_events_survive_a_killed_writer(run_dir: Path) -> None:
     process.stdout.close()
     confirmed = int(rest[-1]) if rest else confirmed
     writer = ProgressWriter(run_dir)
-    await writer.emit([SOURCE.attempt_started("last", None, attempt=1)])
-    await writer.close()
+    writer.emit_blocking([SOURCE.attempt_started("last", None, attempt=1)])
+    asyncio.run(writer.close())
     tasks = [line["task_id"] for line in lines(run_dir)]
     assert tasks[: confirmed + 1] == [f"t{number}" for number in range(confirmed + 1)]
     assert tasks[-1] == "last" and read_snapshot(run_dir) == rebuild_snapshot(run_dir)
+
+
+def test_emit_killed_at_any_step_loses_and_repeats_nothing(
+    run_dir: Path, killed_at_step: Callable[[int, Callable[[], object]], bool]
+) -> None:
+    for step in range(50):
+        events = task_events(f"t{step}")
+        killed = killed_at_step(
+            step, lambda events=events: ProgressLog(run_dir, Redactor()).append(events, write_snapshot=True)
+        )
+        ProgressLog(run_dir, Redactor()).append(events, write_snapshot=True)  # the activity runs again
+        written = lines(run_dir)
+        assert [line["seq"] for line in written] == list(range(1, 6 * (step + 1) + 1))
+        assert read_snapshot(run_dir) == rebuild_snapshot(run_dir)
+        if not killed:
+            assert step > 2
+            return
+    raise AssertionError("emitting never ended")
 
 
 def test_log_that_was_cut_by_somebody_else_is_reported(run_dir: Path) -> None:

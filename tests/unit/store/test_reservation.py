@@ -1,6 +1,7 @@
 """One driver per run directory; a refusal leaves nothing behind."""
 
 import os
+from collections.abc import Callable
 from datetime import datetime
 from multiprocessing import get_context
 from multiprocessing.queues import Queue
@@ -141,6 +142,20 @@ def test_of_many_drivers_at_once_one_wins(tmp_path: Path) -> None:
     driver = RunStore(path).driver()
     assert len(winners) == 1 and driver is not None and driver.launch_id == str(winners[0])
     assert [item.name for item in tmp_path.iterdir()] == ["run1"]
+
+
+def test_reservation_killed_at_any_step_is_all_or_nothing(
+    tmp_path: Path, owner: DriverRecord, killed_at_step: Callable[[int, Callable[[], object]], bool]
+) -> None:
+    for step in range(100):
+        path = tmp_path / "results" / f"run{step}"
+        killed = killed_at_step(step, lambda path=path: RunStore.reserve(path, owner=owner))
+        assert not path.exists() or RunStore(path).driver() == owner
+        assert RunStore.reserve(path, owner=owner).driver() == owner
+        if not killed:
+            assert step > 4
+            return
+    raise AssertionError("reserving never ended")
 
 
 def test_runs_are_listed_newest_first_without_broken_ones(tmp_path: Path) -> None:

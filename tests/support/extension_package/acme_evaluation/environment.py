@@ -3,6 +3,7 @@
 import asyncio
 import io
 import json
+import re
 import shlex
 import shutil
 import tarfile
@@ -39,7 +40,7 @@ class SshParams(Contract):
 
     transport: list[str] = Field(min_length=1)
     """A command that executes the shell command it gets as its last argument."""
-    root: str = "/tmp/agentcompass"
+    root: str = Field(default="/tmp/agentcompass", pattern=r"^/[\w./-]+$")
 
 
 class SshSession(EnvironmentSession):
@@ -83,6 +84,8 @@ class SshSession(EnvironmentSession):
 
     async def _script(self, mark: str, command: Command, cwd: str | None, env: dict[str, str] | None) -> str:
         """A file with the command. Variables are in it and not in arguments, which anybody can list."""
+        if not re.fullmatch(r"[\w.-]+", mark):
+            raise ValueError(f"{mark!r} cannot be the id of a process")
         line = (
             f"exec sh -c {shlex.quote(command)}"
             if isinstance(command, str)
@@ -151,7 +154,7 @@ class SshSession(EnvironmentSession):
         # the name is complete, but for the number of the process, which the lock on it waits for.
         await self.checked(
             f"cd {self._home}/processes && new=$(mktemp -d .XXXXXX) && cd $new && : >stdout && : >stderr\n"
-            f"exec 9>pid && flock 9 && ln -sT $new ../{shlex.quote(process_id)} 2>/dev/null || exit 0\n"
+            f"exec 9>pid && flock 9 && ln -sT $new ../{process_id} 2>/dev/null || exit 0\n"
             f"setsid sh -c {shlex.quote(run)} >/dev/null 2>&1 </dev/null 9>&- & echo $! >&9"
         )
         status = await self.process_status(process_id)
@@ -160,7 +163,7 @@ class SshSession(EnvironmentSession):
 
     async def process_status(self, process_id: str) -> ProcessStatus | None:
         status, stdout, _ = await self.shell(
-            f"cd {self._home}/processes/{shlex.quote(process_id)} 2>/dev/null || exit {MISSING}; flock -s pid true\n"
+            f"cd {self._home}/processes/{process_id} 2>/dev/null || exit {MISSING}; flock -s pid true\n"
             # The name of its script, so that another process under a reused number is not taken for it.
             f"grep -qsF -- {self._home}/scripts/{process_id} /proc/$(cat pid)/cmdline && running=1 || running=0\n"
             "echo $running $(stat -c %Y pid) $(stat -c %s stdout) $(stat -c %s stderr) $(cat status 2>/dev/null)"

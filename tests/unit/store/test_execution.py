@@ -1,0 +1,157 @@
+"""What one execution leaves for the next phase, maybe in another process."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from agentcompass.activities.redaction import Redactor
+from agentcompass.activities.store import ExecutionStore, RunStore
+from agentcompass.contracts import (
+    ExecutionPlan,
+    PreparedTask,
+    RecordError,
+    RunRequest,
+    RunResult,
+    TaskInput,
+    TrajectoryStep,
+)
+from agentcompass.contracts.activities import ExecutionRef
+
+MakeExecution = Callable[..., ExecutionStore]
+
+
+@pytest.fixture
+def execution(store: RunStore) -> MakeExecution:
+    def make(number: int = 1, attempt: int = 1, task_id: str = "HumanEval/0") -> ExecutionStore:
+        return store.execution(reference(store, number, attempt, task_id))
+
+    return make
+
+
+def reference(
+    store: RunStore, number: int = 1, attempt: int = 1, task_id: str = "HumanEval/0"
+) -> ExecutionRef:
+    values = {"task_index": 0, "task_id": task_id, "attempt": attempt, "execution": number}
+    return ExecutionRef.model_validate({"run_dir": str(store.run_dir), **values})
+
+
+def test_phases_find_what_earlier_ones_saved(execution: MakeExecution) -> None:
+    prepared = PreparedTask(task_id="HumanEval/0", input=TaskInput(prompt="p"))
+    execution().save_prepared(prepared)
+    execution().save_result(RunResult(task_id="HumanEval/0", final_answer=10**30))
+    execution().save_scored(RunResult(task_id="HumanEval/0", metrics={"correct": True}))
+    assert execution().load_prepared() == prepared
+    assert execution().load_result().final_answer == 10**30
+    assert execution().load_scored().metrics == {"correct": True}
+
+
+def test_plan_is_shared_by_the_executions_of_an_attempt(
+    execution: MakeExecution, request_one: RunRequest
+) -> None:
+    plan = ExecutionPlan(task_id="HumanEval/0", attempt=1, environment=request_one.environment)
+    execution(1).save_plan(plan)
+    assert execution(2).load_plan() == plan
+    assert execution(1, attempt=2).find_plan() is None
+
+
+def test_missing_result_is_none_or_an_error_that_names_the_file(execution: MakeExecution) -> None:
+    assert execution().find_scored() is None and not execution().exists()
+    with pytest.raises(RecordError, match=r"a1/e1/scored\.json: no such file"):
+        execution().load_scored()
+
+
+def test_latest_result_is_the_scored_one(execution: MakeExecution) -> None:
+    assert execution().find_latest_result() is None
+    execution().save_result(RunResult(task_id="t"))
+    assert execution().find_latest_result() == RunResult(task_id="t")
+    execution().save_scored(RunResult(task_id="t", metrics={"score": 1.5}))
+    assert execution().find_latest_result() == RunResult(task_id="t", metrics={"score": 1.5})
+
+
+def test_checkpoints_are_kept_by_phase_and_execution(execution: MakeExecution) -> None:
+    execution().save_checkpoint("run_harness", {"turns": [1]})
+    execution().save_checkpoint("run_harness", {"turns": [1, 2]})
+    execution().save_checkpoint("evaluate", ["x"])
+    assert execution().load_checkpoint("run_harness") == {"turns": [1, 2]}
+    assert execution().load_checkpoint("evaluate") == ["x"]
+    assert execution(2).load_checkpoint("run_harness") is None
+
+
+def test_steps_come_by_number_once_each_and_without_a_torn_last_line(
+    execution: MakeExecution, store: RunStore
+) -> None:
+    assert execution().read_steps() == []
+    for number, message in [(1, "a"), (2, "b"), (2, "b again"), (3, "c")]:
+        execution().append_step(TrajectoryStep(step_id=number, source="agent", message=message))
+    path = next((store.run_dir / ".state" / "work").rglob("steps.jsonl"))
+    with open(path, "ab") as file:
+        file.write(b'{"step_id": 4, "sou')
+    assert [(step.step_id, step.message) for step in execution().read_steps()] == [
+        (1, "a"),
+        (2, "b again"),
+        (3, "c"),
+    ]
+
+
+def test_diagnostics_are_kept_in_order_and_masked(execution: MakeExecution, redactor: Redactor) -> None:
+    redactor.register("hunter2-hunter2")
+    assert execution().diagnostics() == ""
+    execution().add_diagnostics("Traceback\n  line with hunter2-hunter2\n")
+    execution().add_diagnostics("second \ud800")
+    assert execution().diagnostics() == "Traceback\n  line with ***\nsecond ?"
+
+
+def test_registered_secret_reaches_no_working_file(
+    execution: MakeExecution, store: RunStore, redactor: Redactor
+) -> None:
+    redactor.register("hunter2-hunter2")
+    text = "see hunter2-hunter2"
+    execution().save_prepared(PreparedTask(task_id="t", input=TaskInput(prompt=text)))
+    execution().save_result(RunResult(task_id="t", final_answer={"a": [text]}))
+    execution().save_checkpoint("run_harness", [text])
+    execution().append_step(TrajectoryStep(step_id=1, source="agent", message=text))
+    assert execution().load_result().final_answer == {"a": ["see ***"]}
+    for path in store.run_dir.rglob("*"):
+        assert path.is_dir() or b"hunter2" not in path.read_bytes(), path
+
+
+def test_artifacts_of_executions_are_apart_and_named_relative_to_the_run(
+    execution: MakeExecution, store: RunStore
+) -> None:
+    one, two = execution(1), execution(2)
+    assert one.artifact_dir() != two.artifact_dir() and one.artifact_dir().is_dir()
+    assert store.run_dir / one.artifact_path() == one.artifact_dir()
+    assert one.artifact_path().startswith("artifacts/HumanEval_0-")
+
+
+def test_retry_of_the_evaluation_takes_over_inference_and_artifacts(execution: MakeExecution) -> None:
+    first, second = execution(1), execution(2)
+    first.save_prepared(PreparedTask(task_id="t", input=TaskInput(prompt="p")))
+    first.save_result(RunResult(task_id="t", final_answer="a"))
+    first.save_scored(RunResult(task_id="t", final_answer="judged"))
+    (first.artifact_dir() / "out.txt").write_text("x")
+    os.symlink("/etc/passwd", first.artifact_dir() / "link")
+    second.adopt_inference(first)
+    assert second.load_result().final_answer == "a" and second.find_scored() is None
+    assert (second.artifact_dir() / "out.txt").read_text() == "x"
+    assert os.readlink(second.artifact_dir() / "link") == "/etc/passwd"
+
+
+def test_latest_execution_of_an_attempt_is_found(execution: MakeExecution, store: RunStore) -> None:
+    assert store.latest_execution(reference(store)) is None
+    for number in (1, 2, 10):
+        execution(number).save_result(RunResult(task_id="HumanEval/0"))
+    latest = store.latest_execution(reference(store))
+    assert latest is not None and latest.execution == 10 and latest.task_id == "HumanEval/0"
+
+
+@pytest.mark.parametrize("task_id", ["../x", "a b", "CON", "日本語" * 100, "x" * 300, "HumanEval/0"])
+def test_any_task_id_has_a_place_inside_the_run_directory(
+    execution: MakeExecution, store: RunStore, tmp_path: Path, task_id: str
+) -> None:
+    execution(task_id=task_id).save_scored(RunResult(task_id=task_id))
+    assert execution(task_id=task_id).load_scored().task_id == task_id
+    outside = [path for path in tmp_path.rglob("scored.json") if store.run_dir not in path.parents]
+    assert outside == []
