@@ -4,7 +4,15 @@
 """
 
 from .analyzer import AnalysisFinding, Analyzer
-from .artifacts import ArtifactCommand, ArtifactLimits, ArtifactSpec
+from .artifacts import (
+    ArtifactCommand,
+    ArtifactEntry,
+    ArtifactKind,
+    ArtifactLimits,
+    ArtifactManifest,
+    ArtifactSpec,
+    ArtifactStatus,
+)
 from .base import Contract
 from .benchmark import Benchmark, HarnessFreeBenchmark
 from .component import Component, NoParams, blocking
@@ -81,8 +89,12 @@ __all__ = [
     "AnalysisFinding",
     "Analyzer",
     "ArtifactCommand",
+    "ArtifactEntry",
+    "ArtifactKind",
     "ArtifactLimits",
+    "ArtifactManifest",
     "ArtifactSpec",
+    "ArtifactStatus",
     "AttemptContext",
     "AttemptStrategy",
     "AttemptsSpec",

@@ -8,7 +8,7 @@ another process and on another worker: a session must keep no state that the han
 from __future__ import annotations
 
 import abc
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
 from typing import ClassVar, TypeVar
 
@@ -201,6 +201,19 @@ class EnvironmentSession(abc.ABC):
     @abc.abstractmethod
     async def download(self, source: str, destination: Path) -> None:
         """Copy a file or tree out of the sandbox; links that leave it are not followed."""
+
+    def stream_archive(self, source: str, *, exclude: Sequence[str] = ()) -> AsyncGenerator[bytes, None]:
+        """The file or tree at ``source`` as a tar archive, while it is being made.
+
+        A reader that has seen enough stops early, so nothing may be prepared as a whole. Members are
+        named from the last component of ``source`` on; links are members, not followed. What
+        :func:`~agentcompass.contracts.artifacts.is_excluded` says of ``exclude`` may be left out. The
+        reader trusts nothing in the archive. Iterating raises ``FileNotFoundError`` when nothing is
+        there, ``PermissionError`` for a path that leads out of the sandbox, ``OSError`` when it breaks off.
+
+        Optional: for a provider without it the runtime uses the sandbox's own ``tar``.
+        """
+        raise NotImplementedError(f"this environment has no archive of {source!r} with {exclude!r}")
 
     async def endpoint(self, port: int) -> str | None:
         """A URL under which a port of the sandbox can be reached, when the provider has one."""

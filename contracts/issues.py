@@ -68,6 +68,8 @@ class IssueCode(StrEnum):
     AGENT_EXIT_STATUS = "agent_exit_status"
     RESULT_COLLECTION_FAILED = "result_collection_failed"
     ARTIFACT_COLLECTION_FAILED = "artifact_collection_failed"
+    ARTIFACT_REFUSED = "artifact_refused"
+    ARTIFACT_RESTORE_FAILED = "artifact_restore_failed"
     ARTIFACT_MISSING = "artifact_missing"
     EVALUATION_FAILED = "evaluation_failed"
     EVALUATION_TIMEOUT = "evaluation_timeout"
@@ -102,6 +104,8 @@ ISSUE_CODES: dict[IssueCode, str] = {
     IssueCode.AGENT_EXIT_STATUS: "The agent's process ended with a non-zero status.",
     IssueCode.RESULT_COLLECTION_FAILED: "The harness could not collect its result.",
     IssueCode.ARTIFACT_COLLECTION_FAILED: "Declared artifacts could not be prepared or transferred.",
+    IssueCode.ARTIFACT_REFUSED: "Something that the agent left is no plain file, or leads out; it was left out.",
+    IssueCode.ARTIFACT_RESTORE_FAILED: "Collected artifacts could not be verified or restored for the evaluation.",
     IssueCode.ARTIFACT_MISSING: "The agent did not deliver a file that the task expects.",
     IssueCode.EVALUATION_FAILED: "The verifier raised; there is no score.",
     IssueCode.EVALUATION_TIMEOUT: "The verifier used up its budget; there is no score.",

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AliasChoices, ConfigDict, Field, JsonValue, field_validator, model_validator
 
-from .artifacts import ArtifactCommand, ArtifactLimits, ArtifactSpec
+from .artifacts import ArtifactCommand, ArtifactLimits, ArtifactSpec, check_destinations
 from .base import Contract
 from .network import NetworkPolicy
 
@@ -190,8 +190,11 @@ class ExecutionSpec(Contract):
     artifact_collect_timeout_seconds: float | None = Field(default=None, gt=0)
     artifact_limits: ArtifactLimits = Field(default_factory=ArtifactLimits)
     save_artifacts: bool | None = None
+    """``None`` transfers declared artifacts in mode ``fresh``, which restores them, and in no other."""
     artifacts: list[ArtifactSpec] | None = None
     artifact_collect: list[ArtifactCommand] | None = None
+
+    _check_artifacts = field_validator("artifacts")(check_destinations)
 
     @model_validator(mode="before")
     @classmethod

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field, JsonValue
+from pydantic import Field, JsonValue, field_validator
 
-from .artifacts import ArtifactCommand, ArtifactSpec
+from .artifacts import ArtifactCommand, ArtifactSpec, check_destinations
 from .base import Contract
 from .network import NetworkPolicy
 from .request import EvaluationMode, ResourceRequirements
@@ -34,6 +34,8 @@ class TaskSpec(Contract):
     artifact_collect: list[ArtifactCommand] = Field(default_factory=list)
     run_timeout_seconds: float | None = Field(default=None, gt=0)
     evaluation_timeout_seconds: float | None = Field(default=None, gt=0)
+
+    _check_artifacts = field_validator("artifacts")(check_destinations)
 
 
 class MediaItem(Contract):

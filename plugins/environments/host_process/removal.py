@@ -6,9 +6,7 @@ import os
 import shutil
 import stat
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 
 def remove_tree(path: Path) -> None:
@@ -24,29 +22,32 @@ def remove_tree(path: Path) -> None:
         path.unlink(missing_ok=True)
         return
     try:
-        shutil.rmtree(path, onerror=_make_writable_and_retry)
+        _remove(path)
+    except PermissionError:
+        _open_up(path)
+        _remove(path)
+
+
+def _remove(path: Path) -> None:
+    try:
+        while path.is_dir():
+            try:
+                shutil.rmtree(path)
+            except FileNotFoundError:
+                continue  # another removal is at work here, too
     except RecursionError:
         # Nested deeper than Python recurses; rm walks without recursion.
-        subprocess.run(["rm", "-rf", "--", str(path)], check=True, capture_output=True)
+        done = subprocess.run(["rm", "-rf", "--", str(path)], check=False, capture_output=True)
+        if done.returncode:
+            reason = done.stderr.decode("utf-8", "replace")[-500:]
+            raise OSError(f"{path} cannot be removed: {reason}") from None
 
 
-def _make_writable_and_retry(function: Callable[..., Any], name: str, error: Any) -> None:
-    reason = error[1]
-    if isinstance(reason, FileNotFoundError):
-        return  # another removal of the same environment was faster
-    if not isinstance(reason, PermissionError):
-        raise reason
-    # Only folders are made writable: a file may be a hard link to one outside.
-    _open_up(os.path.dirname(name))
-    _open_up(name)
-    if function in (os.unlink, os.rmdir):
-        function(name)
-    elif os.path.isdir(name) and not os.path.islink(name):
-        shutil.rmtree(name)
-    else:
-        os.unlink(name)
-
-
-def _open_up(name: str) -> None:
-    if stat.S_ISDIR(os.lstat(name).st_mode):
-        os.chmod(name, stat.S_IRWXU)
+def _open_up(path: Path) -> None:
+    """Make every folder of a tree writable, but no file: it may be a hard link to one outside."""
+    path.chmod(stat.S_IRWXU)
+    for folder, names, _ in os.walk(path):
+        for name in names:
+            child = os.path.join(folder, name)
+            if not os.path.islink(child):
+                os.chmod(child, stat.S_IRWXU)

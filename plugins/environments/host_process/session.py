@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
@@ -59,7 +60,10 @@ class HostProcessSession(EnvironmentSession):
         line = CommandLine.build(
             self._directory, execution.scope, command, cwd=cwd, variables=self._all_variables(env)
         )
-        return await run_to_end(execution, line, self._params, timeout_seconds=timeout_seconds, stdin=stdin)
+        with self._lost_when_gone():
+            return await run_to_end(
+                execution, line, self._params, timeout_seconds=timeout_seconds, stdin=stdin
+            )
 
     async def start_process(
         self,
@@ -120,7 +124,16 @@ class HostProcessSession(EnvironmentSession):
 
     async def _in_thread(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         self._require_alive()
-        return await asyncio.to_thread(work, *args, **kwargs)
+        with self._lost_when_gone():
+            return await asyncio.to_thread(work, *args, **kwargs)
+
+    @contextmanager
+    def _lost_when_gone(self) -> Iterator[None]:
+        try:
+            yield
+        except FileNotFoundError:
+            self._require_alive()  # closed by somebody else meanwhile
+            raise
 
     def _require_alive(self) -> None:
         if not self._directory.alive:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from typing import Any
 
 import pytest
@@ -118,6 +120,17 @@ async def test_closing_ends_what_runs_in_the_sandbox_and_nothing_else(
         assert await runs_inside(other, pid)
     finally:
         await environment.close(other.handle)
+
+
+async def test_closing_ends_a_command_that_somebody_waits_for(
+    environment: Environment[Any], session: EnvironmentSession
+) -> None:
+    running = asyncio.create_task(session.exec("echo $$ > pid; exec sleep 600"))
+    await pid_written_to(session, "pid")
+    await environment.close(session.handle)
+    # Whether the end of the command or that of the sandbox is seen first is left open.
+    with contextlib.suppress(EnvironmentLostError):
+        assert not (await asyncio.wait_for(running, 30)).ok
 
 
 async def test_sandboxes_are_listed_by_label_until_they_are_closed(

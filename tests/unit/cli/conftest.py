@@ -43,7 +43,7 @@ class FileParams(Contract):
 
 
 class FileQuiz(Benchmark[FileParams]):
-    id = "file_quiz"
+    id = "dataset"
     Params = FileParams
 
 
@@ -79,7 +79,7 @@ class Errors(Analyzer[AnalyzerParams]):
 def small_registry(recipe_dirs: Sequence[str] = ()) -> Registry:
     registry = Registry()
     registry.benchmark("quiz", Quiz)
-    registry.benchmark("file_quiz", FileQuiz)
+    registry.benchmark("dataset", FileQuiz)
     registry.harness("chat", Chat)
     registry.environment("host_process", Host)
     registry.environment("box", Box)

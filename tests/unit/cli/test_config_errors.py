@@ -127,9 +127,9 @@ def test_harness_none_needs_no_registration_and_takes_no_parameters(project):
 
 def test_missing_parameter_is_named_with_where_to_give_it(project):
     with pytest.raises(ConfigurationError) as caught:
-        project.resolve(benchmark="file_quiz")
+        project.resolve(benchmark="dataset")
     assert str(caught.value) == (
-        "parameters of benchmark 'file_quiz' (--benchmark-params, or section benchmarks.file_quiz): 'path' is required"
+        "parameters of benchmark 'dataset' (--benchmark-params, or section benchmarks.dataset): 'path' is required"
     )
 
 

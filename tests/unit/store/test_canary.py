@@ -113,4 +113,4 @@ async def test_secret_is_in_no_file(
 
 def holds(path: Path, canary: str) -> bool:
     """The canary's middle survives any escaping."""
-    return canary[2:26] in path.read_text()
+    return canary[2:26].encode() in path.read_bytes()

@@ -19,4 +19,5 @@ class GatedProcess(HostProcess):
 
     async def close(self, handle: EnvironmentHandle) -> None:
         async with passing(handle.id.split("-")[1], "close"):
-            await super().close(handle)
+            # A handle that the runtime makes up for a failed opening names this provider.
+            await super().close(handle.model_copy(update={"provider": HostProcess.id}))

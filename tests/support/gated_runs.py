@@ -1,0 +1,49 @@
+"""Runs of the gated components: a task for each phase in which a test may stop them."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+from command_line import CommandLine, Ended, Running
+from gates import Gates
+
+TASKS = ["plan", "open", "prepare", "start", "run", "collect", "evaluate", "close", "save", "announce"]
+CONFIG = """
+runtime:
+  heartbeat_timeout_seconds: 2
+  cleanup_grace_seconds: 20
+  progress: plain
+"""
+
+
+def make_command_line(home: Path, folder: Path) -> CommandLine:
+    """A command line that finds the gated components, as an installed extension."""
+    package = Path(__file__).parent / "gated_package"
+    return CommandLine(home, folder, {**os.environ, "PYTHONPATH": str(package)})
+
+
+def start_gated(
+    command_line: CommandLine,
+    gates: Gates,
+    *options: str,
+    tasks: list[str] = TASKS,
+    concurrency: int = 1,
+) -> Running:
+    """Start a run of ``tasks``; by default one after the other, so that a kill hits one of them."""
+    config = command_line.folder / "config.yaml"
+    config.write_text(CONFIG, encoding="utf-8")
+    return command_line.start(
+        *("run", "gated", "gated", "none", "--env", "gated", "--config", str(config)),
+        *("--benchmark-params", json.dumps({"tasks": tasks}), "--task-concurrency", str(concurrency)),
+        *options,
+        env=gates.env,
+    )
+
+
+def run_gated(
+    command_line: CommandLine, gates: Gates, *options: str, tasks: list[str] = TASKS, concurrency: int = 1
+) -> Ended:
+    """The same to its end."""
+    return start_gated(command_line, gates, *options, tasks=tasks, concurrency=concurrency).wait()
