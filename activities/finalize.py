@@ -11,15 +11,17 @@ from temporalio import activity
 from .. import __version__
 from ..contracts.activities import FINALIZE_REQUEST, FinalizeInput
 from ..contracts.benchmark import Benchmark
+from ..contracts.errors import UsageError
 from ..contracts.issues import Severity
 from ..contracts.launch import RequestResult
 from ..contracts.metrics import MetricReport, TaskObservations
 from ..contracts.records import RunInfo, RunStatus
+from ..plugins.registry import ComponentKind, load_registry
 from .boundary import activity_boundary
 from .classification import describe
 from .heartbeat import heartbeating
 from .metrics import RunFacts, UsageMeter, build_report, observe_task, render_summary
-from .services import RequestComponents, Services, build_components
+from .services import Services
 from .store import EventSource, RunStore, open_store, run_log_scope
 from .store.progress import open_progress
 
@@ -60,13 +62,14 @@ def recompute(run_dir: Path) -> RequestResult:
     Raises ``RecordError`` when the directory is not a run, ``UsageError`` when its benchmark is
     not installed.
     """
-    from ..plugins.registry import load_registry
-
     store = open_store(run_dir)
     info = store.files.run_info()
     request = store.request()
-    components: RequestComponents = build_components(request, load_registry(request.metadata.recipe_dirs))
-    report, observed = compute_report(store, components.benchmark)
+    registry = load_registry(request.metadata.recipe_dirs)
+    # Not build_components: a new summary needs the benchmark, but no secret and no environment.
+    params = registry.validate_params(ComponentKind.BENCHMARK, request.benchmark.id, request.benchmark.params)
+    benchmark = registry.get_benchmark(request.benchmark.id)(params)
+    report, observed = compute_report(store, benchmark)
     write_report(store, info, report, observed)
     status: Any = info.status or "running"
     if status in ("completed", "failed"):
@@ -93,8 +96,6 @@ def compute_report(store: RunStore, benchmark: Benchmark[Any]) -> tuple[MetricRe
     try:
         return benchmark.aggregate_metrics(observed, report), observed
     except Exception as error:  # extension code may raise anything; the computed report stands
-        from ..contracts.errors import UsageError
-
         raise UsageError(
             f"benchmark {benchmark.id!r}: aggregate_metrics failed: {describe(error)}"
         ) from error

@@ -21,12 +21,11 @@ from ..contracts.plan import ExecutionPlan
 from ..contracts.records import ProgressEvent
 from ..contracts.request import EnvironmentSpec
 from ..contracts.task import TaskSpec
-from ..plugins.registry import ComponentKind
 from .boundary import failed
 from .classification import classify, diagnostics_of
 from .context import PhaseContext
 from .heartbeat import heartbeating
-from .services import RequestComponents, Services, resolve_variables
+from .services import RequestComponents, Services, build_environment, resolve_variables
 from .store import EventSource, ExecutionStore, RunStore, run_log_scope
 from .store.progress import open_progress
 
@@ -74,9 +73,7 @@ class PhaseScope:
         request = self.components.request
         if spec.id == request.environment.id and spec.params == request.environment.params:
             return self.components.environment
-        registry = self.services.registry(request)
-        params = registry.validate_params(ComponentKind.ENVIRONMENT, spec.id, dict(spec.params))
-        return registry.get_environment(spec.id)(params)
+        return build_environment(spec, self.services.registry(request))
 
     async def attach(self, handle: EnvironmentHandle, *, for_evaluation: bool = False) -> EnvironmentSession:
         """A session on the living environment; its commands get the phase's variables."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel, JsonValue
 from temporalio.client import Client
 
 from ..contracts.benchmark import Benchmark, HarnessFreeBenchmark
@@ -16,8 +17,8 @@ from ..contracts.errors import ConfigurationError, StageFailure
 from ..contracts.harness import Harness
 from ..contracts.issues import IssueCode, IssuePhase
 from ..contracts.recipe import Recipe
-from ..contracts.request import RunRequest
-from ..contracts.secrets import is_secret_reference
+from ..contracts.request import BenchmarkSpec, EnvironmentSpec, HarnessSpec, RunRequest
+from ..contracts.secrets import is_secret_reference, is_sensitive_name
 from ..plugins.registry import ComponentKind, Registry, load_registry
 from .redaction import REDACTOR
 from .store.run_store import RunStore, open_store
@@ -62,22 +63,22 @@ def build_components(request: RunRequest, registry: Registry) -> RequestComponen
     harness: Harness[Any, Any] | None = None
     if not request.harness_free:
         harness_class = registry.get_harness(request.harness.id)
-        harness = harness_class(
-            registry.validate_params(ComponentKind.HARNESS, request.harness.id, dict(request.harness.params))
-        )
+        harness = harness_class(_params(registry, ComponentKind.HARNESS, request.harness))
     benchmark_class = registry.get_benchmark(request.benchmark.id)
-    benchmark = benchmark_class(
-        registry.validate_params(
-            ComponentKind.BENCHMARK, request.benchmark.id, dict(request.benchmark.params)
-        )
-    )
-    environment_class = registry.get_environment(request.environment.id)
-    environment = environment_class(
-        registry.validate_params(
-            ComponentKind.ENVIRONMENT, request.environment.id, dict(request.environment.params)
-        )
-    )
+    benchmark = benchmark_class(_params(registry, ComponentKind.BENCHMARK, request.benchmark))
+    environment = build_environment(request.environment, registry)
     return RequestComponents(request, benchmark, environment, harness, _recipes(request, registry))
+
+
+def build_environment(spec: EnvironmentSpec, registry: Registry) -> Environment[Any]:
+    """Instantiate a provider with the parameters of ``spec``."""
+    return registry.get_environment(spec.id)(_params(registry, ComponentKind.ENVIRONMENT, spec))
+
+
+def _params(
+    registry: Registry, kind: ComponentKind, spec: BenchmarkSpec | HarnessSpec | EnvironmentSpec
+) -> BaseModel:
+    return registry.validate_params(kind, spec.id, resolve_params(spec.params))
 
 
 def _recipes(request: RunRequest, registry: Registry) -> list[Recipe[Any]]:
@@ -158,4 +159,19 @@ def resolve_variables(variables: dict[str, str]) -> dict[str, str]:
     }
 
 
-SecretResolver = Callable[[str], str]
+def resolve_params(params: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    """Component parameters with the secret references in sensitive fields replaced by their values.
+
+    The result lives in a component's ``params`` in this process and is never stored.
+    """
+    return {name: _resolve_param(name, value) for name, value in params.items()}
+
+
+def _resolve_param(name: str, value: JsonValue) -> JsonValue:
+    if isinstance(value, dict):
+        return resolve_params(value)
+    if isinstance(value, list):
+        return [_resolve_param(name, item) for item in value]
+    if isinstance(value, str) and is_sensitive_name(name) and is_secret_reference(value):
+        return resolve_secret(value)
+    return value

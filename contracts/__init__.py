@@ -15,7 +15,7 @@ from .artifacts import (
 )
 from .base import Contract
 from .benchmark import Benchmark, HarnessFreeBenchmark
-from .component import Component, NoParams, blocking
+from .component import Component, LocalPath, NoParams, blocking
 from .context import AttemptContext
 from .environment import (
     Command,
@@ -127,6 +127,7 @@ __all__ = [
     "Issue",
     "IssueCode",
     "IssuePhase",
+    "LocalPath",
     "MediaItem",
     "Message",
     "MetricContract",

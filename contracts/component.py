@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable
-from typing import Any, ClassVar, Generic, TypeVar
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Generic, TypeVar, get_args
 
 from pydantic import BaseModel
 
@@ -12,6 +13,31 @@ from .base import Contract
 
 ParamsT = TypeVar("ParamsT", bound=BaseModel)
 HookT = TypeVar("HookT", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class _LocalPathMark:
+    """Marks parameters that name a file on the machine where the run is configured."""
+
+
+LocalPath = Annotated[str, _LocalPathMark()]
+"""A parameter that names a local file or folder. A relative one is taken from where it was written
+(the working directory, or the folder of the configuration file), not from a worker's directory."""
+
+
+def local_path_fields(model: type[BaseModel]) -> list[str]:
+    """Names of the fields of a parameter model that are declared as :data:`LocalPath`."""
+    return [
+        name
+        for name, field in model.model_fields.items()
+        if any(isinstance(item, _LocalPathMark) for item in field.metadata) or _is_marked(field.annotation)
+    ]
+
+
+def _is_marked(annotation: object) -> bool:
+    if any(isinstance(item, _LocalPathMark) for item in getattr(annotation, "__metadata__", ())):
+        return True
+    return any(_is_marked(item) for item in get_args(annotation) if not isinstance(item, str))
 
 
 class NoParams(Contract):

