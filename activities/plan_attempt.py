@@ -5,6 +5,7 @@ from __future__ import annotations
 from temporalio import activity
 
 from ..contracts.activities import PLAN_ATTEMPT, AttemptPlan, AttemptRef, ExecutionRef
+from ..contracts.benchmark import Benchmark
 from ..contracts.phases import Phase
 from ..contracts.plan import ExecutionPlan
 from ..contracts.records import PlanSummary
@@ -60,8 +61,7 @@ class PlanAttempt:
             retry=plan.retry,
             keep_environment=plan.keep_environment,
             harness_free=components.harness is None,
-            collects_artifacts=bool(plan.artifacts or plan.artifact_collect)
-            or _overrides_collection(components),
+            collects_artifacts=collects_artifacts(components, plan),
             run_timeout_seconds=None
             if budgets.run_timeout_seconds is None
             else budgets.run_timeout_seconds + budgets.harness_result_timeout_seconds,
@@ -95,10 +95,10 @@ class PlanAttempt:
         return [phase.value for phase in quick]
 
 
-def _overrides_collection(components: RequestComponents) -> bool:
-    from ..contracts.benchmark import Benchmark
-
-    return type(components.benchmark).collect_artifacts is not Benchmark.collect_artifacts
+def collects_artifacts(components: RequestComponents, plan: ExecutionPlan) -> bool:
+    """Whether a phase of its own collects, once the agent has ended."""
+    declared = bool(plan.artifacts or plan.artifact_collect)
+    return declared or type(components.benchmark).collect_artifacts is not Benchmark.collect_artifacts
 
 
 def summarize(plan: ExecutionPlan) -> PlanSummary:

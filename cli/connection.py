@@ -129,6 +129,25 @@ async def connect(
     return Connection(client, "cluster", config.address, config.namespace, None)
 
 
+async def revived(connection: Connection, *, data_converter: DataConverter) -> Connection | None:
+    """A new connection when the embedded server behind `connection` is gone, which starts it again.
+
+    ``None`` when there is nothing to do. It looks at a file and a process only, so a poll can
+    afford it. A server that another command started again elsewhere is found, too.
+
+    Raises:
+        ServerStartError: the server cannot be started again.
+    """
+    if connection.mode != "embedded":
+        return None
+    status = EmbeddedServer(agentcompass_home()).status()
+    if status.running and status.address == connection.address:
+        return None
+    return await connect(
+        ConnectionConfig("embedded", connection.namespace, None), data_converter=data_converter
+    )
+
+
 async def _connect_client(
     address: str,
     namespace: str,

@@ -5,18 +5,25 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeVar
 
-from temporalio.client import WorkflowExecutionStatus, WorkflowFailureError
+from temporalio.client import WorkflowExecutionStatus, WorkflowFailureError, WorkflowHandle
+from temporalio.service import RPCError
 
+from ..activities.data_converter import data_converter
 from ..contracts.errors import AgentCompassError, ServiceUnreachableError, UsageError
 from ..contracts.launch import LaunchResult
+from .connection import OUTAGE_CODES, revived
 from .display import Display
 from .launch_status import read_snapshot, read_status, status_of_result
 
 if TYPE_CHECKING:
     from .launcher import LaunchHandle
+
+LaunchWorkflowHandle = WorkflowHandle[object, LaunchResult]
+T = TypeVar("T")
 
 FIRST_POLL_SECONDS = 0.2
 LAST_POLL_SECONDS = 1.0
@@ -39,14 +46,12 @@ class Follower:
         Raises ``UsageError`` or ``ServiceUnreachableError`` when the launch was refused, and
         ``KeyboardInterrupt`` at the second Ctrl-C.
         """
-        from .launcher import call
-
         pause = FIRST_POLL_SECONDS
         with self._interrupt_handler():
             while True:
                 if self._interrupts > 1:
                     raise KeyboardInterrupt
-                description = await call(self._handle.workflow.describe)
+                description = await self._ask(lambda workflow: workflow.describe())
                 if description.status is not WorkflowExecutionStatus.RUNNING:
                     break
                 if self._handle.ensure_worker():
@@ -58,19 +63,38 @@ class Follower:
                 pause = min(pause * 1.5, LAST_POLL_SECONDS)
         return await self._result()
 
+    async def _ask(self, question: Callable[[LaunchWorkflowHandle], Awaitable[T]]) -> T:
+        """Ask the server, and go on asking while it is away; one of our own is started again."""
+        from .launcher import call
+
+        async def once() -> T:
+            await self._revive()
+            return await question(self._handle.workflow)
+
+        return await call(once)
+
+    async def _revive(self) -> None:
+        fresh = await revived(self._handle.connection, data_converter=data_converter())
+        if fresh is not None:
+            self._handle = replace(self._handle, connection=fresh)
+            self._display.message("The Temporal server was gone; started it again, and the launch goes on.")
+
     async def _show(self) -> None:
-        found = await read_status(self._handle)
+        try:
+            found = await read_status(self._handle)
+        except RPCError as error:
+            if error.status in OUTAGE_CODES:
+                return  # the next poll brings the server back
+            raise
         self._run_dir = next((item.run_dir for item in found.requests if item.run_dir), self._run_dir)
         snapshot = await asyncio.to_thread(read_snapshot, self._run_dir)
         self._display.update(found, snapshot)
 
     async def _result(self) -> LaunchResult:
-        from .launcher import call
-
         if self._handle.worker is not None:
             self._handle.worker.forget()
         try:
-            result = await call(self._handle.workflow.result)
+            result = await self._ask(lambda workflow: workflow.result())
         except WorkflowFailureError as error:
             raise AgentCompassError(
                 f"launch {self._handle.launch_id} ended without a result: {error.cause}"

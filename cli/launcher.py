@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import secrets
@@ -26,6 +27,8 @@ from ..contracts.search_attributes import OUTCOME
 from ..contracts.workflows import (
     CANCEL_SIGNAL,
     LAUNCH_WORKFLOW,
+    PAUSE_SIGNAL,
+    RESUME_SIGNAL,
     LaunchInput,
     RequestOverrides,
     launch_workflow_id,
@@ -218,22 +221,53 @@ async def follow(handle: LaunchHandle, display: Display) -> LaunchResult:
 async def cancel(launch_id: str) -> bool:
     """Ask a launch to end; False when it is over already."""
     handle = await attach(launch_id)
-    description = await _describe(handle)
-    if description.status is not WorkflowExecutionStatus.RUNNING:
+    told = await _signal(handle, CANCEL_SIGNAL, "cancelled by `agentcompass cancel`")
+    if told:
+        # Cancelling is work, too: environments have to be closed by somebody.
+        handle.ensure_worker()
+    return told
+
+
+async def pause(launch_id: str, reason: str = "") -> bool:
+    """Let a launch start no further attempts; False when it is over already."""
+    handle = await attach(launch_id)
+    return await _signal(handle, PAUSE_SIGNAL, reason or "paused by `agentcompass pause`")
+
+
+async def resume(launch_id: str) -> bool:
+    """Let a paused launch go on; False when it is over already.
+
+    In embedded mode its worker is replaced by one with the environment of this command, so that a
+    key that was mended in the shell is seen.
+    """
+    handle = await attach(launch_id)
+    if handle.worker is not None and await is_running(handle):
+        await asyncio.to_thread(
+            handle.worker.replace, handle.task_queue, handle.concurrency, handle.connection.address
+        )
+    return await _signal(handle, RESUME_SIGNAL)
+
+
+async def is_running(handle: LaunchHandle) -> bool:
+    """Whether the launch is not over. Raises ``UsageError`` when there is none."""
+    return (await _describe(handle)).status is WorkflowExecutionStatus.RUNNING
+
+
+async def _signal(handle: LaunchHandle, name: str, *arguments: str) -> bool:
+    if not await is_running(handle):
         return False
-    await request_cancel(handle, "cancelled by `agentcompass cancel`")
-    # Cancelling is work, too: environments have to be closed by somebody.
-    handle.ensure_worker()
+    try:
+        await call(lambda: handle.workflow.signal(name, args=list(arguments)))
+    except RPCError as error:
+        if error.status is not RPCStatusCode.NOT_FOUND:
+            raise
+        return False  # it ended in this moment
     return True
 
 
 async def request_cancel(handle: LaunchHandle, reason: str) -> None:
     """Send the cancel signal; a launch that is over takes none, and that is fine."""
-    try:
-        await call(lambda: handle.workflow.signal(CANCEL_SIGNAL, reason))
-    except RPCError as error:
-        if error.status is not RPCStatusCode.NOT_FOUND:
-            raise
+    await _signal(handle, CANCEL_SIGNAL, reason)
 
 
 async def list_launches(limit: int = 200) -> list[LaunchSummary]:

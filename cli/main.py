@@ -14,7 +14,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from .commands.config import config_app
-from .commands.launches import attach, cancel, status
+from .commands.launches import attach, cancel, pause, resume, status
 from .commands.listing import list_command
 from .commands.run import run
 from .commands.server import server_app
@@ -67,6 +67,8 @@ app.command("list", cls=GroupedCommand, rich_help_panel=LAUNCHES)(list_command)
 app.command("status", cls=GroupedCommand, rich_help_panel=LAUNCHES)(status)
 app.command("attach", cls=GroupedCommand, rich_help_panel=LAUNCHES)(attach)
 app.command("cancel", cls=GroupedCommand, rich_help_panel=LAUNCHES)(cancel)
+app.command("pause", cls=GroupedCommand, rich_help_panel=LAUNCHES)(pause)
+app.command("resume", cls=GroupedCommand, rich_help_panel=LAUNCHES)(resume)
 app.add_typer(config_app, name="config", rich_help_panel=INSTALLATION)
 app.add_typer(server_app, name="server", rich_help_panel=INSTALLATION)
 app.command("worker", cls=GroupedCommand, rich_help_panel=INSTALLATION)(worker)

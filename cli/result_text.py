@@ -25,7 +25,7 @@ def render_result(result: LaunchResult, ui_address: str | None = None) -> str:
     lines: list[str] = []
     for request in result.requests:
         lines += request_lines(request, many=len(result.requests) > 1)
-    if result.error:
+    if result.error and result.error not in {request.error for request in result.requests}:
         lines.append(f"Error: {result.error}")
     lines.append(f"Launch: {result.launch_id} ({result.status})")
     if ui_address:

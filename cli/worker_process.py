@@ -84,6 +84,16 @@ class LaunchWorker:
             self._start(task_queue, concurrency, address)
             return True
 
+    def replace(self, task_queue: str, concurrency: int, address: str) -> None:
+        """Drain the worker, if one runs, and start another with this process's environment."""
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with (self._folder / f"{self._name}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            state = self.state()
+            if state is not None and is_same_process(state.pid, state.marker):
+                _terminate(state)
+            self._start(task_queue, concurrency, address)
+
     def _count_death(self) -> None:
         self._deaths.append(time.monotonic())
         if len(self._deaths) == MAX_QUICK_DEATHS and self._deaths[-1] - self._deaths[0] < QUICK_DEATH_SECONDS:

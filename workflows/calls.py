@@ -56,10 +56,14 @@ class PhaseFailed(Exception):
 
 
 async def bookkeeping(
-    stub: ActivityStub[InputT, OutputT], argument: InputT, *, local: bool = True, summary: str | None = None
+    stub: ActivityStub[InputT, OutputT],
+    argument: InputT,
+    *,
+    heartbeat_timeout: timedelta | None = None,
+    summary: str | None = None,
 ) -> OutputT:
-    """A short step of our own; local unless it may take long."""
-    if local:
+    """A step of our own. One that may take long heartbeats, the others are local."""
+    if heartbeat_timeout is None:
         result: OutputT = await workflow.execute_local_activity(
             stub.name,
             argument,
@@ -74,7 +78,7 @@ async def bookkeeping(
         argument,
         result_type=stub.output,
         start_to_close_timeout=timedelta(hours=1),
-        heartbeat_timeout=timedelta(seconds=60),
+        heartbeat_timeout=heartbeat_timeout,
         retry_policy=BOOKKEEPING,
         summary=summary,
     )

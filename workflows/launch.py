@@ -65,7 +65,10 @@ class LaunchWorkflow:
 
     async def _main(self, input: LaunchInput) -> LaunchResult:
         report = await bookkeeping(
-            PREFLIGHT, PreflightInput(spec=input.spec), local=False, summary="check every component"
+            PREFLIGHT,
+            PreflightInput(spec=input.spec),
+            heartbeat_timeout=timedelta(seconds=input.spec.runtime.heartbeat_timeout_seconds),
+            summary="check every component",
         )
         if report.problems or report.unreachable:
             self._state = "failed"

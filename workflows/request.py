@@ -124,7 +124,7 @@ class RequestWorkflow:
                 runtime=self._input.runtime,
                 temporal=self._input.temporal,
             ),
-            local=False,
+            heartbeat_timeout=self._heartbeat,
             summary="load tasks, reserve the run directory",
         )
         return RequestState(
@@ -268,7 +268,7 @@ class RequestWorkflow:
                 AwaitAttemptsInput(workflow_ids=left),
                 result_type=AwaitedAttempts,
                 start_to_close_timeout=LONGEST_PHASE,
-                heartbeat_timeout=timedelta(seconds=60),
+                heartbeat_timeout=self._heartbeat,
                 retry_policy=BOOKKEEPING,
                 summary=f"wait for {len(left)} attempts of the run before",
             )
@@ -394,7 +394,7 @@ class RequestWorkflow:
                 status=self._stop_status or "completed",
                 error=self._stop_reason,
             ),
-            local=False,
+            heartbeat_timeout=self._heartbeat,
             summary="metrics and summary",
         )
         self._phase = result.status
@@ -402,6 +402,10 @@ class RequestWorkflow:
         workflow.upsert_search_attributes([key.value_set(result.status)])
         self._show()
         return result
+
+    @property
+    def _heartbeat(self) -> timedelta:
+        return timedelta(seconds=self._input.runtime.heartbeat_timeout_seconds)
 
     def _ref(self, running: RunningAttempt) -> AttemptRef:
         assert self._state is not None
@@ -474,7 +478,10 @@ class RequestWorkflow:
         """An attempt waits. One that is blocked pauses the request: all others would be refused, too."""
         self._slots.park(attempt)
         if attempt.reason is ParkReason.BLOCKED:
-            self._paused = attempt.message
+            self._paused = (
+                f"{attempt.message} (no other attempt is started; mend it, "
+                f"then: agentcompass resume {self._input.launch_id})"
+            )
 
     @workflow.signal(name=READY_SIGNAL)
     def attempt_ready(self, workflow_id: str) -> None:

@@ -1,4 +1,4 @@
-"""Commands on launches that exist: ``attach``, ``status``, ``cancel``."""
+"""Commands on launches that exist: ``attach``, ``status``, ``cancel``, ``pause``, ``resume``."""
 
 from __future__ import annotations
 
@@ -67,10 +67,40 @@ def cancel(launch: LaunchId) -> int:
 
     from .. import launcher
 
-    if asyncio.run(launcher.cancel(launch)):
-        print(f"Launch {launch} has been asked to end; see `agentcompass status {launch}`.")
-    else:
-        print(f"Launch {launch} is over already.")
+    told = asyncio.run(launcher.cancel(launch))
+    return _say(launch, told, f"Launch {launch} has been asked to end; see `agentcompass status {launch}`.")
+
+
+def pause(
+    launch: LaunchId,
+    reason: Annotated[
+        str, typer.Option("--reason", metavar="TEXT", help="Shown by status and in the UI.")
+    ] = "",
+) -> int:
+    """Let a launch start no further attempts; those that run go on."""
+    import asyncio
+
+    from .. import launcher
+
+    told = asyncio.run(launcher.pause(launch, reason))
+    return _say(launch, told, f"Launch {launch} is paused; go on with: agentcompass resume {launch}")
+
+
+def resume(launch: LaunchId) -> int:
+    """Let a paused launch go on, for example after a refused API key was mended.
+
+    The local worker is restarted with the environment variables of this shell.
+    """
+    import asyncio
+
+    from .. import launcher
+
+    told = asyncio.run(launcher.resume(launch))
+    return _say(launch, told, f"Launch {launch} goes on; follow it with: agentcompass attach {launch}")
+
+
+def _say(launch: str, told: bool, text: str) -> int:
+    print(text if told else f"Launch {launch} is over already; there is nothing to do.")
     return 0
 
 

@@ -12,7 +12,7 @@ from gates import Gates
 TASKS = ["plan", "open", "prepare", "start", "run", "collect", "evaluate", "close", "save", "announce"]
 CONFIG = """
 runtime:
-  heartbeat_timeout_seconds: 2
+  heartbeat_timeout_seconds: 4
   cleanup_grace_seconds: 20
   progress: plain
 """
@@ -32,7 +32,8 @@ def start_gated(
     concurrency: int = 1,
 ) -> Running:
     """Start a run of ``tasks``; by default one after the other, so that a kill hits one of them."""
-    config = command_line.folder / "config.yaml"
+    # One file for all: run_info.json names it, and runs are compared.
+    config = command_line.home.parent / "gated.yaml"
     config.write_text(CONFIG, encoding="utf-8")
     return command_line.start(
         *("run", "gated", "gated", "none", "--env", "gated", "--config", str(config)),

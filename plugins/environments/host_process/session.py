@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import ParamSpec, TypeVar
@@ -16,11 +16,13 @@ from ....contracts.environment import (
     ProcessStatus,
 )
 from . import files
+from .cancellation import finish
 from .command_line import CommandLine, require_own_user
 from .detached import DetachedProcess
 from .directory import EnvironmentDirectory
 from .execution import Execution, run_to_end
 from .leftovers import end_everything
+from .packing import pack
 from .params import HostProcessParams
 
 P = ParamSpec("P")
@@ -118,6 +120,19 @@ class HostProcessSession(EnvironmentSession):
     async def download(self, source: str, destination: Path) -> None:
         """Copy a file to a path, or merge a tree into a folder; links that leave it are left out."""
         await self._in_thread(files.download, self._directory, source, destination)
+
+    async def stream_archive(
+        self, source: str, *, exclude: Sequence[str] = ()
+    ) -> AsyncGenerator[bytes, None]:
+        """The file or tree at ``source`` as a tar archive, read without following links."""
+        self._require_alive()
+        pieces = pack(self._directory, source, exclude)
+        try:
+            # A piece that is being read is waited for: its thread must not outlive this call.
+            while (piece := await finish(asyncio.to_thread(next, pieces, None))) is not None:
+                yield piece
+        finally:
+            pieces.close()
 
     def _all_variables(self, env: dict[str, str] | None) -> dict[str, str]:
         return self._own_variables | self.variables | (env or {})
