@@ -43,6 +43,8 @@ class Environments:
             spec = scope.plan.evaluation_environment if input.for_evaluation else scope.plan.environment
             spec = spec or scope.plan.environment
             environment = scope.environment(spec)
+            rates = scope.store.request_state().runtime.env_open_qps
+            await self._services.open_rate.wait(spec.id, rates.get(spec.id, 0.0))
             with scope.hooks():
                 request = OpenRequest(
                     environment_id=environment_id(input.ref, for_evaluation=input.for_evaluation),

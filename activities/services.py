@@ -20,6 +20,7 @@ from ..contracts.recipe import Recipe
 from ..contracts.request import BenchmarkSpec, EnvironmentSpec, HarnessSpec, RunRequest
 from ..contracts.secrets import is_secret_reference, is_sensitive_name
 from ..plugins.registry import ComponentKind, Registry, load_registry
+from .open_rate import OpenRate
 from .redaction import REDACTOR
 from .store.run_store import RunStore, open_store
 
@@ -97,6 +98,7 @@ class Services:
     def __init__(self, client: Client, settings: WorkerSettings) -> None:
         self.client = client
         self.settings = settings
+        self.open_rate = OpenRate()
         self._registries: dict[tuple[str, ...], Registry] = {}
         self._components: dict[str, RequestComponents] = {}
 
