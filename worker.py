@@ -12,6 +12,7 @@ import logging
 import os
 import signal
 import socket
+import sys
 import time
 import uuid
 from collections.abc import AsyncIterator
@@ -19,20 +20,23 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NoReturn
 
 from temporalio.client import Client, WorkflowExecutionStatus
 from temporalio.runtime import LoggingConfig, Runtime, TelemetryConfig, TelemetryFilter
 from temporalio.service import RPCError, RPCStatusCode
 from temporalio.worker import Worker
-from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
+from . import __version__
 from .activities.data_converter import data_converter
+from .activities.redaction import RedactingFilter
 from .activities.registration import activity_methods
 from .activities.services import Services, WorkerSettings
+from .activities.store import install_run_log
 from .cli.connection import Connection, connect
 from .contracts.workflows import launch_workflow_id
 from .workflows.registration import WORKFLOWS
+from .workflows.runner import sandbox
 
 DEFAULT_TASK_QUEUE = "agentcompass"
 _LOG = logging.getLogger("agentcompass.worker")
@@ -46,9 +50,8 @@ DRAIN_SECONDS = 10.0
 
 LAUNCH_PATIENCE_SECONDS = 30.0
 
-PASSTHROUGH = ("agentcompass", "pydantic", "pydantic_core", "annotated_types", "typing_extensions")
-"""Modules that workflows share with the worker instead of importing a copy: our contracts are pure,
-and pydantic is the converter's; a copy per workflow costs a third of the throughput."""
+BUILD_ID = f"agentcompass-{__version__}"
+"""Shown in the UI. Without one the SDK hashes the code of every loaded module: a second of CPU time."""
 
 
 @dataclass(frozen=True)
@@ -96,9 +99,7 @@ async def running_worker(client: Client, options: WorkerOptions) -> AsyncIterato
             workflows=WORKFLOWS,
             activities=activities,
             workflow_task_executor=threads,
-            workflow_runner=SandboxedWorkflowRunner(
-                restrictions=SandboxRestrictions.default.with_passthrough_modules(*PASSTHROUGH)
-            ),
+            workflow_runner=sandbox(client.data_converter),
             # Every eviction is a replay: keep the cache well above the window of attempts.
             max_cached_workflows=4 * options.concurrency + 100,
             max_concurrent_activities=options.concurrency,
@@ -106,6 +107,7 @@ async def running_worker(client: Client, options: WorkerOptions) -> AsyncIterato
             max_heartbeat_throttle_interval=HEARTBEAT_THROTTLE,
             default_heartbeat_throttle_interval=HEARTBEAT_THROTTLE,
             graceful_shutdown_timeout=timedelta(seconds=DRAIN_SECONDS),
+            build_id=BUILD_ID,
         )
         await stack.enter_async_context(main)
         if not settings.private:
@@ -117,13 +119,25 @@ async def running_worker(client: Client, options: WorkerOptions) -> AsyncIterato
                 max_heartbeat_throttle_interval=HEARTBEAT_THROTTLE,
                 default_heartbeat_throttle_interval=HEARTBEAT_THROTTLE,
                 graceful_shutdown_timeout=timedelta(seconds=DRAIN_SECONDS),
+                build_id=BUILD_ID,
             )
             await stack.enter_async_context(host)
         yield
 
 
+def set_up_logging() -> None:
+    """Runs log into their directories; warnings, and what the worker does, go to standard error as well."""
+    install_run_log()
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    handler.addFilter(lambda record: record.levelno >= logging.WARNING or record.name == _LOG.name)
+    handler.addFilter(RedactingFilter())  # tracebacks of extensions and of the SDK may hold anything
+    logging.getLogger().addHandler(handler)
+
+
 async def run_worker(options: WorkerOptions) -> None:
     """Serve until SIGTERM or SIGINT, or until the launch of ``options.until_closed`` is over."""
+    set_up_logging()
     connection = await connect(data_converter=data_converter())
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -159,3 +173,10 @@ async def _until_closed(connection: Connection, launch_id: str) -> Literal[True]
             else:
                 _LOG.warning("the server does not answer: %s", error.message)
         await asyncio.sleep(1.0)
+
+
+def main() -> NoReturn:
+    """Entry point of the ``agentcompass-worker`` script: ``agentcompass worker`` by another name."""
+    from .cli.main import leave, run_cli
+
+    leave(run_cli(["worker", *sys.argv[1:]]))

@@ -18,7 +18,7 @@ from temporalio.service import RPCError
 
 from ..contracts.errors import AgentCompassError, StageFailure
 from ..contracts.issues import Issue
-from .classification import describe
+from .classification import describe, tidy
 from .redaction import REDACTOR
 
 SelfT = TypeVar("SelfT")
@@ -44,7 +44,7 @@ def activity_boundary(function: Activity[SelfT, InputT, OutputT]) -> Activity[Se
         except (asyncio.CancelledError, FailureError, *_INFRASTRUCTURE):
             raise
         except StageFailure as error:
-            raise failed(error.issue) from None
+            raise failed(tidy(error.issue)) from None
         except AgentCompassError as error:
             raise ApplicationError(
                 REDACTOR.text(str(error)), error.exit_code, type=type(error).__name__, non_retryable=True

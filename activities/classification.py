@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import traceback
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ..contracts.environment import EnvironmentLostError
@@ -12,6 +13,11 @@ from ..contracts.phases import ISSUE_PHASES, Phase
 from .redaction import REDACTOR
 
 MESSAGE_LIMIT = 2000
+DIAGNOSTICS_LIMIT = 200_000
+"""Characters kept of a traceback, half of them from its end, where the exception is."""
+
+_SCANNED = 20_000
+_MODEL_CODES = "model_"
 
 
 @dataclass(frozen=True)
@@ -44,49 +50,118 @@ _TIMEOUTS: dict[Phase, Classification] = {
     Phase.EVALUATE: Classification(Severity.ERROR, IssueCode.EVALUATION_TIMEOUT),
 }
 
+_WORST_FIRST = list(Severity)
+
+
+_AT_LEAST: dict[Phase, Severity] = {
+    Phase.PLAN: Severity.FATAL,
+    Phase.OPEN_ENVIRONMENT: Severity.FATAL,
+    Phase.PREPARE_TASK: Severity.FATAL,
+    Phase.START_HARNESS: Severity.ERROR,
+    Phase.EVALUATE_ENVIRONMENT: Severity.FATAL,
+    Phase.EVALUATE: Severity.ERROR,
+}
+"""Raising ends these phases, so that there is no score: whatever the author called it, that is no remark."""
+
 
 def classify(error: BaseException, phase: Phase) -> Issue:
-    """The issue that an exception of a hook stands for; its message is one masked line."""
-    if isinstance(error, StageFailure):
-        issue = error.issue
-        return issue.model_copy(update={"message": one_line(issue.message)})
-    if isinstance(error, EnvironmentLostError):
-        severity = Severity.WARNING if phase is Phase.CLOSE_ENVIRONMENT else Severity.FATAL
-        return make_issue(severity, ISSUE_PHASES[phase], IssueCode.ENVIRONMENT_LOST, describe(error))
+    """The issue that an exception of a hook stands for; its message is one masked line.
+
+    What its author named counts, also when it was wrapped (``raise … from``) or came out of a task
+    group, of which the worst exception counts. A vanished environment is recognised behind any other.
+    """
+    return known_issue(error, phase) or _unclassified(error, phase)
+
+
+def known_issue(error: BaseException, phase: Phase) -> Issue | None:
+    """The issue of an exception that says by itself what it is; ``None`` for any other."""
+    for cause in _chain(error, implicit=False):
+        if isinstance(cause, StageFailure):
+            return _of_author(cause.issue, phase)
+        if isinstance(cause, BaseExceptionGroup):
+            return _worst_of(cause.exceptions, phase)
+    for cause in _chain(error, implicit=True):
+        if isinstance(cause, EnvironmentLostError):
+            severity = Severity.WARNING if phase is Phase.CLOSE_ENVIRONMENT else Severity.FATAL
+            return make_issue(severity, ISSUE_PHASES[phase], IssueCode.ENVIRONMENT_LOST, describe(cause))
+    return None
+
+
+def _unclassified(error: BaseException, phase: Phase) -> Issue:
     found = UNCLASSIFIED[phase]
-    if _caused_by_timeout(error):
+    if any(isinstance(cause, TimeoutError) for cause in _chain(error, implicit=True)):
         found = _TIMEOUTS.get(phase, found)
     return make_issue(found.severity, ISSUE_PHASES[phase], found.code, describe(error))
 
 
-def make_issue(severity: Severity, phase: IssuePhase, code: str, message: str) -> Issue:
+def _of_author(issue: Issue, phase: Phase) -> Issue:
+    """The named issue, at least as bad as the end of the phase.
+
+    A model that fails during the evaluation is the judge: nothing of it may count as the agent's.
+    """
+    if phase is Phase.EVALUATE and issue.code.startswith(_MODEL_CODES):
+        message = f"{issue.code}: {issue.message}"
+        return make_issue(Severity.FATAL, IssuePhase.EVALUATE, IssueCode.JUDGE_FAILED, message)
+    least = _AT_LEAST.get(phase, Severity.WARNING)
+    if _WORST_FIRST.index(issue.severity) > _WORST_FIRST.index(least):
+        issue = issue.model_copy(update={"severity": least})
+    return tidy(issue)
+
+
+def _worst_of(errors: Sequence[BaseException], phase: Phase) -> Issue:
+    """The worst issue of a group; of two that are equally bad, the one that its author named."""
+    named = [issue for issue in (known_issue(error, phase) for error in errors) if issue]
+    issues = [*named, *(_unclassified(error, phase) for error in errors if not known_issue(error, phase))]
+    return min(issues, key=lambda issue: _WORST_FIRST.index(issue.severity))
+
+
+def _chain(error: BaseException, *, implicit: bool) -> Iterator[BaseException]:
+    """The exception and its causes; ``implicit`` also goes to what was being handled meanwhile."""
+    seen: set[int] = set()
+    current: BaseException | None = error
+    while current is not None and id(current) not in seen:
+        yield current
+        seen.add(id(current))
+        hidden = current.__suppress_context__ or not implicit
+        current = current.__cause__ or (None if hidden else current.__context__)
+
+
+def make_issue(severity: Severity, phase: IssuePhase, code: str, message: object) -> Issue:
     """An issue with a masked one-line message of bounded length."""
-    return Issue(severity=severity, phase=phase, code=code, message=one_line(message))
+    return Issue(severity=severity, phase=phase, code=code, message=one_line(_text(message)))
+
+
+def tidy(issue: Issue) -> Issue:
+    """The issue as it may be shown anywhere: its message one masked line."""
+    message = one_line(issue.message)
+    return issue if message == issue.message else issue.model_copy(update={"message": message})
 
 
 def describe(error: BaseException) -> str:
     """``Type: first line``, as users see it."""
-    text = str(error).strip()
+    text = _text(error).strip()
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
+def _text(value: object) -> str:
+    try:
+        return str(value)
+    except Exception:  # an extension's __str__ may raise anything; the failure behind it must not be lost
+        return f"<{type(value).__name__} without a readable text>"
+
+
 def one_line(text: str) -> str:
-    """The first non-empty line, secrets masked, cut to a bounded length."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return REDACTOR.text(lines[0] if lines else "no message")[:MESSAGE_LIMIT]
+    """The first non-empty line, secrets masked, cut to a bounded length; always fit for UTF-8."""
+    # Masked before it is split: a key may span lines.
+    lines = REDACTOR.text(text[:_SCANNED]).splitlines()
+    line = next((line.strip() for line in lines if line.strip()), "no message")
+    return line[:MESSAGE_LIMIT].encode("utf-8", "replace").decode("utf-8")
 
 
 def diagnostics_of(error: BaseException) -> str:
-    """The whole exception chain as text, secrets masked; for ``artifacts.execution_diagnostics``."""
-    return REDACTOR.text("".join(traceback.format_exception(error)))
-
-
-def _caused_by_timeout(error: BaseException) -> bool:
-    seen: set[int] = set()
-    current: BaseException | None = error
-    while current is not None and id(current) not in seen:
-        if isinstance(current, TimeoutError):
-            return True
-        seen.add(id(current))
-        current = current.__cause__ or current.__context__
-    return False
+    """The exception chain as text, secrets masked; for ``artifacts.execution_diagnostics``."""
+    text = REDACTOR.text("".join(traceback.format_exception(error)))
+    half = DIAGNOSTICS_LIMIT // 2
+    if len(text) <= DIAGNOSTICS_LIMIT:
+        return text
+    return f"{text[:half]}\n[… {len(text) - 2 * half} characters left out …]\n{text[-half:]}"

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import MutableMapping
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from pydantic import JsonValue
@@ -37,9 +38,8 @@ class PhaseContext:
         self._ref = ref
         self._phase = phase
         self._store = execution_store
-        self._spent_before = spent_seconds
-        self._budget: float | None = None
-        self._began = time.monotonic()
+        self._charged = spent_seconds
+        self._charging_since: float | None = None
         self._deadline: float | None = None
         self.message = ""
         self.last_step_at: float | None = None
@@ -72,26 +72,33 @@ class PhaseContext:
     def remaining(self) -> float | None:
         return None if self._deadline is None else max(0.0, self._deadline - time.time())
 
-    def start_budget(self, seconds: float | None) -> float | None:
+    def start_budget(self, seconds: float | None, *, resumed: bool = True) -> float | None:
         """Begin to charge the phase's budget; returns what is left of it.
 
         A phase that goes on in another process is charged for the time it ran, not for the time
-        in which no worker had it.
+        in which no worker had it. One that begins anew (``resumed=False``) gets its whole budget.
         """
-        self._began = time.monotonic()
-        self._budget = seconds
+        if not resumed:
+            self._charged = 0.0
+        self._charging_since = time.monotonic()
+        self._deadline = None
         if seconds is None:
             return None
-        left = max(0.0, seconds - self._spent_before)
+        left = max(0.0, seconds - self._charged)
         self._deadline = time.time() + left
         return left
+
+    def stop_budget(self, next_seconds: float | None = None) -> None:
+        """Charge no more: what follows has limits of its own, the first of them ``next_seconds``."""
+        self._charged, self._charging_since = self.spent_seconds, None
+        self._deadline = None if next_seconds is None else time.time() + next_seconds
 
     @property
     def spent_seconds(self) -> float:
         """Seconds of the budget used so far, over all processes; kept in the heartbeats."""
-        if self._budget is None and self._deadline is None:
-            return self._spent_before
-        return self._spent_before + time.monotonic() - self._began
+        if self._charging_since is None:
+            return self._charged
+        return self._charged + time.monotonic() - self._charging_since
 
     def progress(self, message: str) -> None:
         self.message = message[:200]
@@ -109,6 +116,13 @@ class PhaseContext:
 
     async def save_checkpoint(self, value: JsonValue) -> None:
         await asyncio.to_thread(self._store.save_checkpoint, self._phase.value, value)
+
+    def artifact_path(self, destination: str) -> Path | None:
+        place = PurePosixPath(destination)
+        if place.is_absolute() or not place.parts or ".." in place.parts:
+            return None
+        path = Path(self._ref.run_dir) / self._store.artifact_path() / place
+        return path if path.exists() else None
 
     def resolve_secret(self, reference: str) -> str:
         return resolve_secret(reference)

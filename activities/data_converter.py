@@ -10,7 +10,12 @@ from google.protobuf.message import Message
 from temporalio.api.common.v1 import Payload
 from temporalio.api.failure.v1 import Failure
 from temporalio.contrib.pydantic import PydanticPayloadConverter, pydantic_data_converter
-from temporalio.converter import DataConverter, DefaultFailureConverter, PayloadConverter
+from temporalio.converter import (
+    CompositePayloadConverter,
+    DataConverter,
+    DefaultFailureConverter,
+    PayloadConverter,
+)
 from temporalio.exceptions import ApplicationError
 
 from .redaction import REDACTOR
@@ -19,8 +24,15 @@ MAX_PAYLOAD_BYTES = 1_500_000
 """Above 2 MB the server refuses, in some places by hanging or terminating the workflow."""
 
 
-class GuardedPayloadConverter(PydanticPayloadConverter):
-    """Refuses a payload that is too large by name, before it reaches the server."""
+_CONVERTERS = tuple(PydanticPayloadConverter().converters.values())
+
+
+class GuardedPayloadConverter(CompositePayloadConverter):
+    """The pydantic converter that refuses a payload that is too large by name, before it reaches the server."""
+
+    def __init__(self) -> None:
+        # The SDK makes several for every workflow task: they share their parts, which have no state.
+        super().__init__(*_CONVERTERS)
 
     def to_payloads(self, values: Sequence[Any]) -> list[Payload]:
         """Raises a non-retryable ``ApplicationError`` (``payload_too_large``)."""

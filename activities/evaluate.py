@@ -8,14 +8,19 @@ from temporalio import activity
 
 from ..contracts.activities import EVALUATE, PhaseInput, PhaseOutcome
 from ..contracts.environment import EnvironmentSession
-from ..contracts.issues import IssueCode, IssuePhase, Severity
+from ..contracts.issues import Issue, IssueCode, IssuePhase, Severity
+from ..contracts.network import NetworkPolicy
 from ..contracts.phases import Phase
+from ..contracts.plan import ExecutionPlan
 from ..contracts.request import EvaluationMode
 from ..contracts.result import RunResult
+from .artifacts import restore_artifacts
 from .boundary import activity_boundary, failed
 from .classification import make_issue
 from .metrics import check_metrics
 from .phase import PhaseScope, call_hook, phase_scope
+from .results import checked_result, of_type
+from .run_phase import end_agent, outcome_of
 from .services import Services
 
 EVALUATION_BUDGET = "evaluation_timeout_seconds"
@@ -34,52 +39,43 @@ class Evaluate:
         async with phase_scope(self._services, input.ref, Phase.EVALUATE) as scope:
             done = scope.execution.find_scored()
             if done is not None:
-                return PhaseOutcome(issues=done.issues, status=done.status)
+                return outcome_of(done)
             await scope.enter(Phase.EVALUATE)
-            scored = await self._judge(scope, input)
-            valid, issues = check_metrics(scored.metrics, scope.components.benchmark.metric_contract)
-            scored = scored.model_copy(update={"metrics": valid}).with_issues(
-                [*scope.context.issues, *issues]
-            )
+            with scope.hooks():
+                env = await self._environment(scope, input)
+                result = await restore_artifacts(scope, scope.execution.load_result(), env)
+                try:
+                    scored = _checked(scope, await self._judge(scope, result, env))
+                finally:
+                    await self._settle(scope, env)
+            scored = scored.with_issues(scope.context.issues)
             timings = {**scored.meta.timings, **scope.timings}
             scored = scored.model_copy(update={"meta": scored.meta.model_copy(update={"timings": timings})})
             await asyncio.to_thread(scope.execution.save_scored, scored)
-            for issue in scored.issues:
-                if issue.severity is Severity.FATAL:
-                    raise failed(issue)
-            return PhaseOutcome(issues=scored.issues, status=scored.status)
+            return outcome_of(scored)
 
-    async def _judge(self, scope: PhaseScope, input: PhaseInput) -> RunResult:
+    async def _judge(self, scope: PhaseScope, result: RunResult, env: EnvironmentSession | None) -> object:
         budget = scope.plan.budgets.evaluation_timeout_seconds
-        with scope.hooks():
-            env = await self._environment(scope, input)
-            left = scope.context.start_budget(budget)
-            try:
-                async with asyncio.timeout(left) as limit:
-                    with scope.timed("evaluate"):
-                        return await call_hook(
-                            scope.components.benchmark.evaluate,
-                            scope.task,
-                            scope.execution.load_prepared(),
-                            scope.execution.load_result(),
-                            scope.components.request,
-                            scope.plan,
-                            env,
-                            scope.context,
-                        )
-            except TimeoutError:
-                if not limit.expired():
-                    raise
-                if env is not None:
-                    await env.end_all_processes()
-                raise failed(
-                    make_issue(
-                        Severity.ERROR,
-                        IssuePhase.EVALUATE,
-                        IssueCode.EVALUATION_TIMEOUT,
-                        f"the evaluation budget of {budget or 0:g} s ({EVALUATION_BUDGET}) is used up",
+        # A try that begins anew must not pay for the one whose worker was lost.
+        limit = asyncio.timeout(scope.context.start_budget(budget, resumed=False))
+        prepared = scope.execution.load_prepared()
+        try:
+            async with limit:
+                with scope.timed("evaluate"):
+                    return await call_hook(
+                        scope.components.benchmark.evaluate,
+                        scope.task,
+                        prepared,
+                        result,
+                        scope.components.request,
+                        scope.plan,
+                        env,
+                        scope.context,
                     )
-                ) from None
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            raise failed(evaluation_budget_issue(budget)) from None
 
     async def _environment(self, scope: PhaseScope, input: PhaseInput) -> EnvironmentSession | None:
         if input.handle is None:
@@ -88,7 +84,42 @@ class Evaluate:
         env = await scope.attach(input.handle, for_evaluation=fresh)
         # Nothing of the agent, nor of a try before this one, may rewrite a verdict.
         await env.end_all_processes()
-        before = scope.plan.environment.network_policy if fresh else scope.plan.run_network_policy
-        if before is not None and scope.plan.evaluation_network_policy != before:
-            await env.set_network_policy(scope.plan.evaluation_network_policy)
+        plan = scope.plan
+        before = _baseline_of_fresh(plan) if fresh else plan.run_network_policy
+        await scope.switch_network(env, before, plan.evaluation_network_policy)
         return env
+
+    async def _settle(self, scope: PhaseScope, env: EnvironmentSession | None) -> None:
+        """An environment that is kept is left at rest, and with its baseline policy; others go at once."""
+        plan = scope.plan
+        if env is None or not plan.keep_environment:
+            return
+        await end_agent(scope, env)
+        await scope.warn_on_failure(
+            scope.switch_network(env, plan.evaluation_network_policy, plan.baseline_network_policy),
+            IssuePhase.CLEANUP,
+            IssueCode.NETWORK_POLICY_FAILED,
+        )
+
+
+def _checked(scope: PhaseScope, value: object) -> RunResult:
+    """What the verifier returned, with the metrics that follow the contract and issues for the others."""
+    scored = of_type(RunResult, value, "evaluate")
+    valid, issues = check_metrics(scored.metrics, scope.components.benchmark.metric_contract)
+    scored = scored.model_copy(update={"metrics": valid})
+    return checked_result(scored, "evaluate").with_issues(issues)
+
+
+def _baseline_of_fresh(plan: ExecutionPlan) -> NetworkPolicy:
+    spec = plan.evaluation_environment or plan.environment
+    return spec.network_policy or NetworkPolicy()
+
+
+def evaluation_budget_issue(seconds: float | None) -> Issue:
+    """The verifier's timeout: there is no score, which is not the same as a score of 0."""
+    return make_issue(
+        Severity.ERROR,
+        IssuePhase.EVALUATE,
+        IssueCode.EVALUATION_TIMEOUT,
+        f"the evaluation budget of {seconds or 0:g} s ({EVALUATION_BUDGET}) is used up",
+    )

@@ -11,18 +11,19 @@ from temporalio import activity
 from .. import __version__
 from ..contracts.activities import FINALIZE_REQUEST, FinalizeInput
 from ..contracts.benchmark import Benchmark
-from ..contracts.errors import UsageError
+from ..contracts.errors import RecordError, UsageError
 from ..contracts.issues import Severity
 from ..contracts.launch import RequestResult
 from ..contracts.metrics import MetricReport, TaskObservations
 from ..contracts.records import RunInfo, RunStatus
 from ..plugins.registry import ComponentKind, load_registry
+from .analysis import AnalysisMeter, render_analysis
 from .boundary import activity_boundary
 from .classification import describe
 from .heartbeat import heartbeating
 from .metrics import RunFacts, UsageMeter, build_report, observe_task, render_summary
 from .services import Services
-from .store import EventSource, RunStore, open_store, run_log_scope
+from .store import EventSource, RunStore, open_store, read_snapshot, run_log_scope
 from .store.progress import open_progress
 
 
@@ -43,7 +44,10 @@ class Finalize:
             with run_log_scope(store.run_dir):
                 await progress.emit([events.summary_started()])
                 components = self._services.components(input.run_dir)
-                report, observed = await asyncio.to_thread(compute_report, store, components.benchmark)
+                analysis = AnalysisMeter()
+                report, observed = await asyncio.to_thread(
+                    compute_report, store, components.benchmark, analysis
+                )
                 status: RunStatus = input.status
                 if status == "completed" and report.evaluation_failed:
                     status = "failed"
@@ -51,6 +55,7 @@ class Finalize:
                 await asyncio.to_thread(store.files.finish_run_info, status, error)
                 info = store.files.run_info()
                 await asyncio.to_thread(write_report, store, info, report, observed)
+                await asyncio.to_thread(write_analysis, store, analysis)
                 await progress.emit([events.run_finished(status, error)])
                 await progress.flush()
             return request_result(store, input.request_key, status, report, error)
@@ -69,16 +74,23 @@ def recompute(run_dir: Path) -> RequestResult:
     # Not build_components: a new summary needs the benchmark, but no secret and no environment.
     params = registry.validate_params(ComponentKind.BENCHMARK, request.benchmark.id, request.benchmark.params)
     benchmark = registry.get_benchmark(request.benchmark.id)(params)
-    report, observed = compute_report(store, benchmark)
+    analysis = AnalysisMeter()
+    report, observed = compute_report(store, benchmark, analysis)
     write_report(store, info, report, observed)
+    write_analysis(store, analysis)
     status: Any = info.status or "running"
     if status in ("completed", "failed"):
         status = "failed" if report.evaluation_failed else "completed"
     return request_result(store, store.request_state().request_key, status, report, info.error or "")
 
 
-def compute_report(store: RunStore, benchmark: Benchmark[Any]) -> tuple[MetricReport, list[TaskObservations]]:
-    """The report over all selected tasks, also those without a record; one record in memory at a time."""
+def compute_report(
+    store: RunStore, benchmark: Benchmark[Any], analysis: AnalysisMeter
+) -> tuple[MetricReport, list[TaskObservations]]:
+    """The report over all selected tasks, also those without a record; one record in memory at a time.
+
+    The records are added up in ``analysis``, too: they are read once.
+    """
     attempts = store.request().execution.attempts
     meter = UsageMeter()
     observed: list[TaskObservations] = []
@@ -90,6 +102,7 @@ def compute_report(store: RunStore, benchmark: Benchmark[Any]) -> tuple[MetricRe
             observed.append(missing)
             continue
         meter.add(record)
+        analysis.add(record)
         observed.append(observe_task(record, benchmark.metric_contract))
     report = build_report(store.request().benchmark.id, benchmark.metric_contract, attempts, observed)
     report = report.model_copy(update={"usage": meter.totals})
@@ -114,12 +127,29 @@ def write_report(
         status=info.status or "",
         started_at=info.started_at,
         finished_at=info.finished_at or "",
+        reused_tasks=reused_tasks(store),
         reused_from=info.reused_from.run_id if info.reused_from else "",
         error=info.error or "",
         agentcompass_version=__version__,
     )
     store.files.save_metrics(report)
     store.files.save_summary(render_summary(report, facts, observed))
+
+
+def reused_tasks(store: RunStore) -> int:
+    """How many tasks were taken over from another run, as far as the progress file tells."""
+    try:
+        snapshot = read_snapshot(store.run_dir)
+    except RecordError:
+        return 0  # the records are the result; the number is an ornament of the summary
+    return snapshot.reused_tasks if snapshot else 0
+
+
+def write_analysis(store: RunStore, analysis: AnalysisMeter) -> None:
+    """``analysis_summary.json`` and ``analysis_summary.md``, when there is anything to tell."""
+    summary = analysis.summary(store.request().benchmark.id)
+    if summary is not None:
+        store.files.save_analysis(summary, render_analysis(summary))
 
 
 def failure_text(report: MetricReport) -> str:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-
-import orjson
+import json
+from typing import Any
 
 from ..contracts.plan import ExecutionPlan
+from ..contracts.records import Identity
+from ..contracts.request import EvaluationMode
 
-_IDENTITY_FIELDS = {
+_IDENTITY_FIELDS: dict[str, Any] = {
     "environment": {"id", "setup", "resources"},
     "evaluation_environment_mode": True,
     "run_network_policy": True,
@@ -22,5 +24,21 @@ become another one because it was allowed to take longer."""
 
 def plan_digest(plan: ExecutionPlan) -> str:
     """sha256 (hex) over the part of the plan that changes what is asked of the agent."""
-    kept = plan.model_dump(mode="json", include=_IDENTITY_FIELDS)  # type: ignore[arg-type]
-    return hashlib.sha256(orjson.dumps(kept, option=orjson.OPT_SORT_KEYS)).hexdigest()
+    return _digest(plan, _IDENTITY_FIELDS)
+
+
+def unscored_identity(task_digest: str, plan: ExecutionPlan) -> Identity:
+    """The identity of an execution that waits for its evaluation.
+
+    A fresh verifier may get other resources than the agent had: they are no part of it then.
+    """
+    fields = _IDENTITY_FIELDS
+    if plan.evaluation_environment_mode is EvaluationMode.FRESH:
+        fields = {**fields, "environment": {"id", "setup"}}
+    return Identity(task_digest=task_digest, plan_digest=_digest(plan, fields))
+
+
+def _digest(plan: ExecutionPlan, fields: dict[str, Any]) -> str:
+    kept = plan.model_dump(mode="json", include=fields)
+    text = json.dumps(kept, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()

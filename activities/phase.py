@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -16,13 +17,14 @@ from ..contracts.activities import ExecutionRef
 from ..contracts.component import is_blocking
 from ..contracts.environment import Environment, EnvironmentHandle, EnvironmentSession
 from ..contracts.issues import Issue, IssuePhase, Severity
+from ..contracts.network import NetworkPolicy
 from ..contracts.phases import Phase
 from ..contracts.plan import ExecutionPlan
 from ..contracts.records import ProgressEvent
 from ..contracts.request import EnvironmentSpec
 from ..contracts.task import TaskSpec
 from .boundary import failed
-from .classification import classify, diagnostics_of
+from .classification import classify, describe, diagnostics_of
 from .context import PhaseContext
 from .heartbeat import heartbeating
 from .services import RequestComponents, Services, build_environment, resolve_variables
@@ -30,6 +32,11 @@ from .store import EventSource, ExecutionStore, RunStore, run_log_scope
 from .store.progress import open_progress
 
 T = TypeVar("T")
+
+HOOK_FAILURES = (Exception, SystemExit, asyncio.CancelledError)
+"""What a hook may raise: anything. Also ``sys.exit``, which must not end the worker."""
+
+_RUN_PHASES = frozenset({Phase.START_HARNESS, Phase.RUN_HARNESS, Phase.RUN_TASK})
 
 
 @dataclass
@@ -46,6 +53,8 @@ class PhaseScope:
     plan: ExecutionPlan
     context: PhaseContext
     timings: dict[str, float] = field(default_factory=dict)
+    posted: list[Future[None]] = field(default_factory=list)
+    """Events on their way to the disk."""
 
     @property
     def events(self) -> EventSource:
@@ -57,16 +66,24 @@ class PhaseScope:
         await open_progress(self.ref.run_dir).emit(events)
 
     async def enter(self, phase: Phase) -> None:
-        """Say in the progress file which phase begins."""
-        await self.emit(
-            self.events.phase_changed(
-                self.task.task_id,
-                self.task.category or None,
-                attempt=self.ref.attempt,
-                execution=self.ref.execution,
-                phase=phase.value,
-            )
+        """Say in the progress file which phase begins; it is on disk before the activity ends.
+
+        A worker that dies before that has its activity repeated, and the event with it.
+        """
+        event = self.events.phase_changed(
+            self.task.task_id,
+            self.task.category or None,
+            attempt=self.ref.attempt,
+            execution=self.ref.execution,
+            phase=phase.value,
         )
+        self.posted.append(open_progress(self.ref.run_dir).post([event]))
+
+    async def settle(self) -> None:
+        """Wait for the events on their way. Raises OSError when one could not be written."""
+        for future in self.posted:
+            # Done already, nearly always: a wait costs a round of the event loop.
+            await asyncio.wrap_future(future) if not future.done() else future.result()
 
     def environment(self, spec: EnvironmentSpec) -> Environment[Any]:
         """The provider for a plan's environment, with the parameters that recipes settled."""
@@ -77,19 +94,26 @@ class PhaseScope:
 
     async def attach(self, handle: EnvironmentHandle, *, for_evaluation: bool = False) -> EnvironmentSession:
         """A session on the living environment; its commands get the phase's variables."""
-        spec = self.plan.evaluation_environment if for_evaluation else self.plan.environment
-        session = await self.environment(spec or self.plan.environment).attach(handle)
-        session.add_variables(self._phase_variables())
+        spec = (self.plan.evaluation_environment if for_evaluation else None) or self.plan.environment
+        session = await self.environment(spec).attach(handle)
+        session.add_variables(self._phase_variables(spec))
         return session
 
-    def _phase_variables(self) -> dict[str, str]:
-        environment = self.plan.environment
-        scoped = (
-            environment.evaluation_env_variables
-            if self.phase is Phase.EVALUATE
-            else environment.run_env_variables
-        )
-        return resolve_variables({**environment.env_variables, **scoped})
+    def _phase_variables(self, spec: EnvironmentSpec) -> dict[str, str]:
+        """The common variables, and those of the phase: of the agent, or of its judge."""
+        scoped: dict[str, str] = {}
+        if self.phase in _RUN_PHASES:
+            scoped = spec.run_env_variables
+        elif self.phase is Phase.EVALUATE:
+            scoped = spec.evaluation_env_variables
+        return resolve_variables({**spec.env_variables, **scoped})
+
+    async def switch_network(
+        self, env: EnvironmentSession, before: NetworkPolicy, after: NetworkPolicy
+    ) -> None:
+        """Give a living environment another policy; planning made sure that the provider can."""
+        if after != before:
+            await env.set_network_policy(after)
 
     @contextlib.contextmanager
     def timed(self, name: str) -> Iterator[None]:
@@ -114,16 +138,25 @@ class PhaseScope:
             yield
         except FailureError:
             raise  # already an issue, or the engine's own
-        except Exception as error:  # extension code may raise anything; all of it is classified
+        except HOOK_FAILURES as error:
+            raise_if_cancelled(error)
             raise failed(self.note(error, phase)) from None
 
-    async def warn_on_failure(self, awaitable: Awaitable[None], phase: IssuePhase, code: str) -> None:
+    async def warn_on_failure(self, awaitable: Awaitable[object], phase: IssuePhase, code: str) -> None:
         """For cleanup: a failure is a WARNING and never hides what happened before."""
         try:
             await awaitable
-        except Exception as error:  # extension code may raise anything; the result must survive it
+        except HOOK_FAILURES as error:  # the result must survive it
+            raise_if_cancelled(error)
             self.note(error, Phase.CLOSE_ENVIRONMENT)
-            self.context.report_issue(Severity.WARNING, phase, code, f"{type(error).__name__}: {error}")
+            self.context.report_issue(Severity.WARNING, phase, code, describe(error))
+
+
+def raise_if_cancelled(error: BaseException) -> None:
+    """Raise a cancellation of this very task again; a stray one, of something a hook awaited, is a failure."""
+    task = asyncio.current_task()
+    if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
+        raise error
 
 
 async def call_hook(hook: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> T:
@@ -151,7 +184,10 @@ async def phase_scope(services: Services, ref: ExecutionRef, phase: Phase) -> As
             context=PhaseContext(ref, phase, execution, spent_seconds=spent_so_far()),
         )
         async with heartbeating(lambda: scope.context.spent_seconds):
-            yield scope
+            try:
+                yield scope
+            finally:
+                await scope.settle()
 
 
 def spent_so_far() -> float:

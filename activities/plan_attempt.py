@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
+import asyncio
+import functools
+
 from temporalio import activity
 
 from ..contracts.activities import PLAN_ATTEMPT, AttemptPlan, AttemptRef, ExecutionRef
-from ..contracts.benchmark import Benchmark
+from ..contracts.benchmark import overrides_collection
+from ..contracts.errors import StageFailure
+from ..contracts.launch import LaunchRuntime
 from ..contracts.phases import Phase
 from ..contracts.plan import ExecutionPlan
 from ..contracts.records import PlanSummary
 from ..contracts.request import EnvironmentSpec
+from ..contracts.task import TaskSpec
+from .artifacts.budgets import collection_seconds, evaluation_seconds, transfers
 from .boundary import activity_boundary
-from .planner import plan_attempt
-from .services import RequestComponents, Services
-from .store import EventSource, run_log_scope
+from .classification import diagnostics_of
+from .planner import guarded, plan_attempt
+from .reuse import resumes_evaluation
+from .services import RequestComponents, Services, build_environment
+from .store import EventSource, run_log_scope, task_digest
 from .store.progress import open_progress
 
-_COLLECT_SLACK = 60.0
+_START_SECONDS = 7200.0
+"""What a harness may need to start (to install an agent, say), which is not charged to its budget."""
 
 
 class PlanAttempt:
@@ -33,25 +43,44 @@ class PlanAttempt:
         with run_log_scope(input.run_dir):
             components = self._services.components(input.run_dir)
             task = store.task(input.task_index)
-            plan = plan_attempt(components, task, input.attempt)
-            store.execution(ExecutionRef(**input.model_dump())).save_plan(plan)
             events = EventSource.of(store.request_state())
             task_id, category = task.task_id, task.category or None
-            await open_progress(input.run_dir).emit(
-                [
-                    events.task_started(task_id, category, index=input.task_index, total=store.task_count()),
-                    events.attempt_started(task_id, category, attempt=input.attempt),
-                    events.phase_changed(
-                        task_id, category, attempt=input.attempt, execution=1, phase=Phase.PLAN.value
-                    ),
-                    events.execution_plan_resolved(
-                        task_id, category, attempt=input.attempt, plan=summarize(plan)
-                    ),
-                ]
+            started = [
+                events.task_started(task_id, category, index=input.task_index, total=store.task_count()),
+                events.attempt_started(task_id, category, attempt=input.attempt),
+                events.phase_changed(
+                    task_id, category, attempt=input.attempt, execution=1, phase=Phase.PLAN.value
+                ),
+            ]
+            execution = store.execution(ExecutionRef(**input.model_dump()))
+            try:
+                plan = self._plan(components, task, input.attempt)
+            except StageFailure as error:
+                execution.add_diagnostics(diagnostics_of(error))
+                await open_progress(input.run_dir).emit(started)
+                raise
+            execution.save_plan(plan)
+            resolved = events.execution_plan_resolved(
+                task_id, category, attempt=input.attempt, plan=summarize(plan)
             )
-        return self._for_workflow(components, plan, store.request_state().runtime.cleanup_grace_seconds)
+            await open_progress(input.run_dir).emit([*started, resolved])
+            resumed = await asyncio.to_thread(resumes_evaluation, store, input, plan, task_digest(task))
+        found = self._for_workflow(components, plan, store.request_state().runtime)
+        return found.model_copy(update={"resume_evaluation": resumed})
 
-    def _for_workflow(self, components: RequestComponents, plan: ExecutionPlan, grace: float) -> AttemptPlan:
+    def _plan(self, components: RequestComponents, task: TaskSpec, attempt: int) -> ExecutionPlan:
+        plan, request = plan_attempt(components, task, attempt), components.request
+        for spec in (plan.environment, plan.evaluation_environment):
+            if spec is not None and spec.params != request.environment.params:  # a recipe's
+                guarded(
+                    f"recipes {', '.join(plan.applied_recipes)}",
+                    functools.partial(build_environment, spec, self._services.registry(request)),
+                )
+        return plan
+
+    def _for_workflow(
+        self, components: RequestComponents, plan: ExecutionPlan, runtime: LaunchRuntime
+    ) -> AttemptPlan:
         budgets = plan.budgets
         evaluation = plan.evaluation_environment
         return AttemptPlan(
@@ -64,22 +93,26 @@ class PlanAttempt:
             collects_artifacts=collects_artifacts(components, plan),
             run_timeout_seconds=None
             if budgets.run_timeout_seconds is None
-            else budgets.run_timeout_seconds + budgets.harness_result_timeout_seconds,
-            evaluation_timeout_seconds=budgets.evaluation_timeout_seconds,
-            collect_timeout_seconds=(budgets.artifact_collect_timeout_seconds or 3600.0)
-            + plan.artifact_limits.timeout_seconds
-            + _COLLECT_SLACK,
-            quick_phases=self._quick_phases(components),
+            else budgets.run_timeout_seconds + budgets.harness_result_timeout_seconds + _START_SECONDS,
+            evaluation_timeout_seconds=evaluation_seconds(plan),
+            collect_timeout_seconds=collection_seconds(
+                plan, with_hook=overrides_collection(components.benchmark)
+            ),
+            quick_phases=self._quick_phases(components, plan, runtime),
             host_bound=components.environment.capabilities.host_bound,
-            cleanup_grace_seconds=grace,
+            cleanup_grace_seconds=runtime.cleanup_grace_seconds,
         )
 
-    def _quick_phases(self, components: RequestComponents) -> list[str]:
+    def _quick_phases(
+        self, components: RequestComponents, plan: ExecutionPlan, runtime: LaunchRuntime
+    ) -> list[str]:
         """Phases whose hooks are all declared quick, and that need no particular host."""
         environment, benchmark, harness = components.environment, components.benchmark, components.harness
         quick: list[Phase] = []
         anywhere = self._services.settings.private or not environment.capabilities.host_bound
-        if anywhere and "open" in environment.quick_hooks:
+        # With a rate an opening may have to wait for its turn, which is not quick.
+        rated = runtime.env_open_qps.get(plan.environment.id, 0.0) > 0
+        if anywhere and not rated and "open" in environment.quick_hooks:
             quick += [Phase.OPEN_ENVIRONMENT, Phase.EVALUATE_ENVIRONMENT]
         if anywhere and "close" in environment.quick_hooks:
             quick.append(Phase.CLOSE_ENVIRONMENT)
@@ -90,15 +123,14 @@ class PlanAttempt:
             quick.append(Phase.RUN_HARNESS)
         if attach and "run_task" in benchmark.quick_hooks:
             quick.append(Phase.RUN_TASK)
-        if "evaluate" in benchmark.quick_hooks:
+        if "evaluate" in benchmark.quick_hooks and not transfers(plan):  # files to verify and restore
             quick.append(Phase.EVALUATE)
         return [phase.value for phase in quick]
 
 
 def collects_artifacts(components: RequestComponents, plan: ExecutionPlan) -> bool:
     """Whether a phase of its own collects, once the agent has ended."""
-    declared = bool(plan.artifacts or plan.artifact_collect)
-    return declared or type(components.benchmark).collect_artifacts is not Benchmark.collect_artifacts
+    return bool(plan.artifacts or plan.artifact_collect) or overrides_collection(components.benchmark)
 
 
 def summarize(plan: ExecutionPlan) -> PlanSummary:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from pathlib import Path
 
@@ -14,10 +15,13 @@ from ..contracts.launch import LaunchSpec
 from ..contracts.network import NetworkPolicy
 from ..contracts.request import EnvironmentSpec, RunRequest
 from ..plugins.models.reachability import check_reachable
+from .analysis import select_analyzers
 from .boundary import activity_boundary
 from .classification import describe
 from .heartbeat import heartbeating
+from .network_checks import network_problems, variables_problem
 from .phase import call_hook
+from .reuse import find_source
 from .services import RequestComponents, Services, build_components, resolve_secret, resolve_variables
 
 
@@ -37,17 +41,22 @@ class Preflight:
             if problem:
                 report.problems.append(problem)
             for request in input.spec.requests:
-                await self._check(request, report, many=len(input.spec.requests) > 1)
+                await self._check(request, report, input.spec)
         return report
 
-    async def _check(self, request: RunRequest, report: PreflightReport, *, many: bool) -> None:
-        where = f"request {request.metadata.request_name!r}: " if many else ""
+    async def _check(self, request: RunRequest, report: PreflightReport, spec: LaunchSpec) -> None:
+        where = f"request {request.metadata.request_name!r}: " if len(spec.requests) > 1 else ""
         try:
-            components = build_components(request, self._services.registry(request))
+            registry = self._services.registry(request)
+            components = build_components(request, registry)
+            select_analyzers(request, registry)
             report.problems += [where + text for text in combination_problems(components)]
-            report.problems += [where + text for text in policy_problems(components)]
+            unenforceable = policy_problems(components)
+            report.problems += [where + text for text in unenforceable]
+            await asyncio.to_thread(find_source, request, Path(spec.runtime.results_dir))
             resolve_secrets(request)
-            await call_hook(components.environment.preflight, request.environment)
+            if not unenforceable:  # the provider would say the same again
+                await call_hook(components.environment.preflight, request.environment)
         except ServiceUnreachableError as error:
             report.unreachable.append(f"{where}{error}")
             return
@@ -90,7 +99,10 @@ def combination_problems(components: RequestComponents) -> list[str]:
         return [
             f"benchmark {request.benchmark.id!r} runs its tasks itself: use harness 'none' instead of {request.harness.id!r}"
         ]
-    reason = components.harness.supports(request.environment, request.model)
+    try:
+        reason = components.harness.supports(request.environment, request.model)
+    except Exception as error:  # extension code may raise anything; the component is named
+        reason = describe(error)
     return [f"harness {request.harness.id!r} cannot be used here: {reason}"] if reason else []
 
 
@@ -99,15 +111,17 @@ def policy_problems(components: RequestComponents) -> list[str]:
     spec = components.request.environment
     capabilities = components.environment.capabilities
     baseline = spec.network_policy or NetworkPolicy()
-    wanted = [baseline, spec.run_network_policy or baseline, spec.verifier_network_policy or baseline]
-    problems = [
-        f"environment {spec.id!r} cannot enforce network policy {mode!r}; it offers "
-        f"{', '.join(capabilities.network_modes)} (an isolated one such as 'docker' can)"
-        for mode in sorted({policy.network_mode for policy in wanted})
-        if mode not in capabilities.network_modes
-    ]
-    if not problems and any(policy != baseline for policy in wanted) and not capabilities.switches_network:
-        problems.append(f"environment {spec.id!r} cannot switch the network policy between phases")
+    problems = network_problems(
+        spec.id,
+        capabilities,
+        baseline,
+        spec.run_network_policy or baseline,
+        spec.verifier_network_policy or baseline,
+    )
+    mode = spec.evaluation_environment_mode or components.benchmark.evaluation_environment_mode
+    variables = variables_problem(components.request, mode)
+    if variables:
+        problems.append(variables)
     return problems + _resource_problems(spec, capabilities.resources)
 
 

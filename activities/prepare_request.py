@@ -24,10 +24,13 @@ from ..contracts.errors import AgentCompassError, DatasetError
 from ..contracts.records import RunInfo
 from ..contracts.request import AttemptStrategy
 from ..contracts.task import TaskSpec
+from .analysis import select_analyzers
 from .boundary import activity_boundary
 from .classification import describe
 from .heartbeat import heartbeating
 from .phase import call_hook
+from .reuse import ReuseReport, ReuseSource, find_source, settled_source, take_over
+from .save import success_reader
 from .services import RequestComponents, Services, build_components
 from .store import DriverRecord, EventSource, RequestState, RunStore, open_store, run_log_scope
 from .store.progress import open_progress
@@ -48,35 +51,34 @@ class PrepareRequest:
             registry = self._services.registry(input.request)
             components = build_components(input.request, registry)
             tasks = await load_tasks(components)
-            store = await asyncio.to_thread(self._reserve, input)
+            owner = _owner(input)
+            results_dir = Path(input.runtime.results_dir)
+            found = await asyncio.to_thread(find_source, input.request, results_dir, owner)
+            store = await asyncio.to_thread(self._reserve, input, owner)
+            source = await asyncio.to_thread(settled_source, store, found)
             with run_log_scope(store.run_dir):
-                await self._write(input, store, tasks)
+                await self._write(input, store, tasks, source)
+                reused = await self._reuse(components, store, source)
             return PreparedRequest(
                 run_dir=str(store.run_dir),
                 run_id=store.run_id,
                 total_tasks=len(tasks),
+                reused_tasks=reused,
                 parallel_attempts=attempts_overlap(components),
+                analyzes=bool(select_analyzers(input.request, registry)),
             )
 
-    def _reserve(self, input: PrepareRequestInput) -> RunStore:
-        info = activity.info()
-        owner = DriverRecord(
-            launch_id=input.launch_id,
-            request_key=input.request_key,
-            namespace=input.temporal.namespace,
-            workflow_id=input.temporal.workflow_id,
-            host=socket.gethostname(),
-            pid=os.getpid(),
-            reserved_at=info.scheduled_time.isoformat(),
-        )
+    def _reserve(self, input: PrepareRequestInput, owner: DriverRecord) -> RunStore:
         # The scheduled time is the same in every try, so that a retry finds its directory.
-        started_at: datetime = info.scheduled_time.astimezone()
+        started_at: datetime = activity.info().scheduled_time.astimezone()
         reserved = RunStore.reserve_for(
             input.request, Path(input.runtime.results_dir), owner=owner, started_at=started_at
         )
         return open_store(reserved.run_dir)
 
-    async def _write(self, input: PrepareRequestInput, store: RunStore, tasks: list[TaskSpec]) -> None:
+    async def _write(
+        self, input: PrepareRequestInput, store: RunStore, tasks: list[TaskSpec], source: ReuseSource | None
+    ) -> None:
         request = input.request
         state = RequestState(
             run_id=store.run_id,
@@ -93,6 +95,7 @@ class PrepareRequest:
             launch_id=input.launch_id,
             started_at=activity.info().scheduled_time.astimezone().isoformat(timespec="seconds"),
             request=recorded_request(request, store.run_id),
+            reused_from=source.reused_from if source else None,
             temporal=input.temporal,
             agentcompass_version=__version__,
         )
@@ -111,12 +114,25 @@ class PrepareRequest:
         )
         await asyncio.to_thread(store.save_tasks, tasks)
         await asyncio.to_thread(store.files.save_params, recorded_params(request, store.run_id))
-        await progress.emit(
-            [
-                events.tasks_loaded(len(tasks)),
-                events.reuse_loaded(reused_tasks=0, tasks_to_run=len(tasks)),
-            ]
+        await progress.emit([events.tasks_loaded(len(tasks))])
+
+    async def _reuse(self, components: RequestComponents, store: RunStore, source: ReuseSource | None) -> int:
+        """Take over finished work; returns how many tasks are finished by that."""
+        report = ReuseReport(total_tasks=store.task_count())
+        if source is not None:
+            success_of = success_reader(components.benchmark.metric_contract)
+            report = await take_over(components, store, source, success_of)
+        event = EventSource.of(store.request_state()).reuse_loaded(
+            reused_tasks=report.reused_tasks,
+            tasks_to_run=report.tasks_to_run,
+            error_tasks=report.error_tasks,
+            warning_tasks=report.warning_tasks,
         )
+        progress = open_progress(store.run_dir)
+        await progress.emit([event])
+        if source is not None:
+            await progress.flush()  # a run without anything to execute may be over within a moment
+        return report.reused_tasks
 
     @activity.defn(name=PENDING_TASKS.name)
     @activity_boundary
@@ -124,6 +140,18 @@ class PrepareRequest:
         """The next page of tasks without a record."""
         store = self._services.store(input.run_dir)
         return await asyncio.to_thread(store.pending_tasks, input.offset, input.limit)
+
+
+def _owner(input: PrepareRequestInput) -> DriverRecord:
+    return DriverRecord(
+        launch_id=input.launch_id,
+        request_key=input.request_key,
+        namespace=input.temporal.namespace,
+        workflow_id=input.temporal.workflow_id,
+        host=socket.gethostname(),
+        pid=os.getpid(),
+        reserved_at=activity.info().scheduled_time.isoformat(),
+    )
 
 
 async def load_tasks(components: RequestComponents) -> list[TaskSpec]:

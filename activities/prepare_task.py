@@ -6,8 +6,10 @@ from temporalio import activity
 
 from ..contracts.activities import PREPARE_TASK, PhaseInput, PhaseOutcome
 from ..contracts.phases import Phase
+from ..contracts.task import PreparedTask
 from .boundary import activity_boundary
 from .phase import call_hook, phase_scope
+from .results import of_type
 from .services import Services
 
 
@@ -34,5 +36,6 @@ class PrepareTask:
                     scope.plan.benchmark_plan,
                     scope.context,
                 )
+                prepared = of_type(PreparedTask, prepared, "prepare_task")
             scope.execution.save_prepared(prepared)
             return PhaseOutcome(issues=scope.context.issues)

@@ -7,6 +7,7 @@ people read.
 
 from __future__ import annotations
 
+import base64
 import json
 import logging
 import re
@@ -28,6 +29,9 @@ _SHAPES = re.compile(
     r"|\bsk-[A-Za-z0-9_-]{12,}"
     r"|(?P<scheme>\b[a-z][a-z0-9+.-]{1,20}://)[^\s/:@'\"]*:[^\s/@'\"]+(?P<at>@)"
 )
+_MINIMUM_BASE64 = 12
+"""Less of a secret's base64 is neither recognisable nor of much use."""
+_URL_SAFE = str.maketrans("+/", "-_")
 _VARIABLE = re.compile(r"^\$\{[A-Za-z_][A-Za-z0-9_]*\}$")
 _NOTHING: frozenset[str] = frozenset()
 _sensitive = lru_cache(maxsize=4096)(is_sensitive_name)
@@ -35,6 +39,21 @@ _sensitive = lru_cache(maxsize=4096)(is_sensitive_name)
 
 def _mask_shape(match: re.Match[str]) -> str:
     return f"{match['bearer'] or match['scheme'] or ''}{MASK}{match['at'] or ''}"
+
+
+def _written_forms(value: str) -> set[str]:
+    """A secret as it is, as it stands in an address, and as it stands in base64 text."""
+    data = value.encode("utf-8", "surrogatepass")
+    forms = {value, quote(data), quote(data, safe="")}
+    for before in range(3):
+        # Other text before the secret, as in ``user:secret``, shifts its base64 by up to two bytes;
+        # the characters at the ends depend on that text and on what follows.
+        encoded = base64.b64encode(b"\0" * before + data).decode("ascii")
+        complete = len(encoded) if (before + len(data)) % 3 == 0 else len(encoded) // 4 * 4 - 4
+        core = encoded[4 if before else 0 : complete]
+        if len(core) >= _MINIMUM_BASE64:
+            forms |= {core, core.translate(_URL_SAFE)}
+    return forms
 
 
 class Redactor:
@@ -46,11 +65,11 @@ class Redactor:
         self._needles: tuple[bytes, ...] = ()
 
     def register(self, value: str) -> None:
-        """Mask ``value`` from now on, also where it is percent-encoded. References are not secrets."""
+        """Mask ``value`` from now on, percent-encoded and in base64, too. References are not secrets."""
         if len(value) < MINIMUM_LENGTH or is_secret_reference(value):
             return
         with self._lock:
-            known = {*self._values, value, quote(value, safe="")}
+            known = {*self._values, *_written_forms(value)}
             # The longest first: a secret that contains another one is masked as a whole.
             self._values = tuple(sorted(known, key=lambda item: (-len(item), item)))
             self._needles = tuple(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from .analyze import AnalyzeTasks
 from .await_attempts import AwaitAttempts
 from .collect_artifacts import CollectArtifacts
 from .environments import Environments
@@ -37,6 +38,7 @@ def activity_methods(services: Services) -> list[Callable[..., Any]]:
         Evaluate(services).evaluate,
         save.save_retry,
         save.save_attempt,
+        AnalyzeTasks(services).analyze_tasks,
         AwaitAttempts(services).await_attempts,
         Finalize(services).finalize_request,
     ]

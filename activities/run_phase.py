@@ -12,11 +12,14 @@ from ..contracts.environment import EnvironmentSession
 from ..contracts.harness import Harness
 from ..contracts.issues import Issue, IssueCode, IssuePhase, Severity
 from ..contracts.phases import Phase
-from ..contracts.result import RunResult
+from ..contracts.result import RunResult, Trajectory
 from ..contracts.task import PreparedTask
 from .boundary import activity_boundary, failed
-from .classification import make_issue
-from .phase import PhaseScope, call_hook, phase_scope
+from .classification import describe, known_issue, make_issue
+from .phase import HOOK_FAILURES, PhaseScope, call_hook, phase_scope, raise_if_cancelled
+from .plan_attempt import collects_artifacts
+from .results import checked_result
+from .reuse import checkpoint_evaluation
 from .services import Services
 
 RUN_BUDGET = "run_timeout_seconds"
@@ -44,7 +47,7 @@ class RunPhase:
             with scope.hooks(Phase.START_HARNESS):
                 env = await scope.attach(input.handle)
             result = await _HarnessRun(scope, env, scope.components.harness).run()
-            return save_result(scope, result)
+            return await save_result(scope, result)
 
     @activity.defn(name=RUN_TASK.name)
     @activity_boundary
@@ -60,25 +63,35 @@ class RunPhase:
             with scope.hooks():
                 env = await scope.attach(input.handle)
                 await switch_to_run_policy(scope, env)
-                budget = scope.plan.budgets.run_timeout_seconds
-                left = scope.context.start_budget(budget)
-                set_deadline(scope, env)
-                try:
-                    async with asyncio.timeout(left) as limit, _Timed(scope, "run"):
-                        result = await call_hook(
-                            scope.components.harness_free.run_task,
-                            prepared,
-                            env,
-                            scope.components.request,
-                            scope.plan.benchmark_plan,
-                            scope.context,
-                        )
-                except TimeoutError:
-                    if not limit.expired():
-                        raise
-                    await env.end_all_processes()
-                    result = blank_result(scope).with_issues([budget_issue(budget)])
-            return save_result(scope, result)
+            result = await _run_free(scope, env, prepared)
+            return await save_result(scope, result)
+
+
+async def _run_free(scope: PhaseScope, env: EnvironmentSession, prepared: PreparedTask) -> RunResult:
+    """What the benchmark returned; after a failure or a timeout, what it recorded, with the issue."""
+    budget = scope.plan.budgets.run_timeout_seconds
+    left = scope.context.start_budget(budget)
+    set_deadline(scope, env)
+    limit = asyncio.timeout(left)
+    try:
+        async with limit, _Timed(scope, "run"):
+            result = await call_hook(
+                scope.components.harness_free.run_task,
+                prepared,
+                env,
+                scope.components.request,
+                scope.plan.benchmark_plan,
+                scope.context,
+            )
+            return checked_result(result, "run_task")
+    except HOOK_FAILURES as error:
+        raise_if_cancelled(error)
+        expired = isinstance(error, TimeoutError) and limit.expired()
+        issue = budget_issue(budget) if expired else scope.note(error)
+        await end_agent(scope, env)
+        return blank_result(scope).with_issues([issue])
+    finally:
+        scope.context.stop_budget()
 
 
 class _HarnessRun:
@@ -115,8 +128,9 @@ class _HarnessRun:
         budget = scope.plan.budgets.run_timeout_seconds
         left = scope.context.start_budget(budget)
         set_deadline(scope, self._env)
+        limit = asyncio.timeout(left)
         try:
-            async with asyncio.timeout(left) as limit, _Timed(scope, "run"):
+            async with limit, _Timed(scope, "run"):
                 await call_hook(
                     self._harness.execute_task,
                     session,
@@ -125,10 +139,14 @@ class _HarnessRun:
                     self._plan,
                     scope.context,
                 )
-        except Exception as error:  # extension code may raise anything; all of it is classified
-            if isinstance(error, TimeoutError) and limit.expired():
-                return budget_issue(budget)
-            return scope.note(error)
+        except HOOK_FAILURES as error:
+            raise_if_cancelled(error)
+            expired = isinstance(error, TimeoutError) and limit.expired()
+            issue = budget_issue(budget) if expired else scope.note(error)
+            await end_agent(scope, self._env)
+            return issue
+        finally:
+            scope.context.stop_budget(scope.plan.budgets.harness_result_timeout_seconds)
         return None
 
     async def _collect(self, session: Any, problem: Issue | None) -> RunResult:
@@ -136,9 +154,10 @@ class _HarnessRun:
         scope = self._scope
         seconds = scope.plan.budgets.harness_result_timeout_seconds
         found = [problem] if problem else []
+        limit = asyncio.timeout(seconds)
         try:
-            async with asyncio.timeout(seconds) as limit, _Timed(scope, "collect_result"):
-                result = await call_hook(
+            async with limit, _Timed(scope, "collect_result"):
+                collected = await call_hook(
                     self._harness.collect_result,
                     session,
                     self._prepared,
@@ -146,19 +165,21 @@ class _HarnessRun:
                     self._plan,
                     scope.context,
                 )
-        except Exception as error:  # extension code may raise anything; all of it is classified
-            if isinstance(error, TimeoutError) and limit.expired():
-                message = (
-                    f"the budget of {seconds:g} s for collecting the result ({RESULT_BUDGET}) is used up"
-                )
-            else:
-                scope.note(error)
-                message = f"{type(error).__name__}: {error}"
-            found.append(
-                make_issue(Severity.FATAL, IssuePhase.COLLECT, IssueCode.RESULT_COLLECTION_FAILED, message)
-            )
+            result = checked_result(collected, "collect_result")
+        except HOOK_FAILURES as error:
+            raise_if_cancelled(error)
+            expired = isinstance(error, TimeoutError) and limit.expired()
+            found.append(result_budget_issue(seconds) if expired else self._collection_issue(error))
             result = blank_result(scope)
         return result.with_issues(found)
+
+    def _collection_issue(self, error: BaseException) -> Issue:
+        """What the harness named itself counts; anything else is a failed collection."""
+        self._scope.note(error)
+        issue = known_issue(error, self._scope.phase)
+        return issue or make_issue(
+            Severity.FATAL, IssuePhase.COLLECT, IssueCode.RESULT_COLLECTION_FAILED, describe(error)
+        )
 
     async def _close(self, session: Any) -> None:
         grace = max(self._scope.store.request_state().runtime.cleanup_grace_seconds, 1.0)
@@ -192,6 +213,21 @@ def budget_issue(seconds: float | None) -> Issue:
     )
 
 
+def result_budget_issue(seconds: float) -> Issue:
+    """The harness took too long to collect: there may be an answer, and nobody has it."""
+    return make_issue(
+        Severity.FATAL,
+        IssuePhase.COLLECT,
+        IssueCode.RESULT_COLLECTION_FAILED,
+        f"the budget of {seconds:g} s for collecting the result ({RESULT_BUDGET}) is used up",
+    )
+
+
+async def end_agent(scope: PhaseScope, env: EnvironmentSession) -> None:
+    """After a failure or a timeout: what the agent started ends before anything else happens there."""
+    await scope.warn_on_failure(env.end_all_processes(), IssuePhase.CLEANUP, IssueCode.CLEANUP_FAILED)
+
+
 def set_deadline(scope: PhaseScope, env: EnvironmentSession) -> None:
     """Tell the agent its absolute deadline."""
     if scope.context.deadline is not None:
@@ -199,16 +235,12 @@ def set_deadline(scope: PhaseScope, env: EnvironmentSession) -> None:
 
 
 async def switch_to_run_policy(scope: PhaseScope, env: EnvironmentSession) -> None:
-    """Baseline to run policy, when they differ; preflight made sure that the provider can."""
-    baseline = scope.plan.environment.network_policy
-    if baseline is not None and scope.plan.run_network_policy != baseline:
-        await env.set_network_policy(scope.plan.run_network_policy)
+    """Baseline to run policy, when they differ."""
+    await scope.switch_network(env, scope.plan.baseline_network_policy, scope.plan.run_network_policy)
 
 
 def blank_result(scope: PhaseScope) -> RunResult:
     """A result without an answer, with the steps that were recorded."""
-    from ..contracts.result import Trajectory
-
     steps = scope.execution.read_steps()
     return RunResult(
         task_id=scope.task.task_id,
@@ -218,11 +250,13 @@ def blank_result(scope: PhaseScope) -> RunResult:
     )
 
 
-def save_result(scope: PhaseScope, result: RunResult) -> PhaseOutcome:
+async def save_result(scope: PhaseScope, result: RunResult) -> PhaseOutcome:
     """Store the unscored result; a FATAL in it ends the phase with that issue."""
     result = result.with_issues(scope.context.issues)
     timings = {**result.meta.timings, **scope.timings}
     result = result.model_copy(update={"meta": result.meta.model_copy(update={"timings": timings})})
+    if not collects_artifacts(scope.components, scope.plan):
+        await checkpoint_evaluation(scope, result)
     scope.execution.save_result(result)
     return outcome_of(result)
 

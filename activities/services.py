@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, JsonValue
 from temporalio.client import Client
 
 from ..contracts.benchmark import Benchmark, HarnessFreeBenchmark
 from ..contracts.environment import Environment
-from ..contracts.errors import ConfigurationError, StageFailure
+from ..contracts.errors import AgentCompassError, ConfigurationError, PluginError, StageFailure
 from ..contracts.harness import Harness
 from ..contracts.issues import IssueCode, IssuePhase
 from ..contracts.recipe import Recipe
 from ..contracts.request import BenchmarkSpec, EnvironmentSpec, HarnessSpec, RunRequest
 from ..contracts.secrets import is_secret_reference, is_sensitive_name
 from ..plugins.registry import ComponentKind, Registry, load_registry
+from .classification import describe
 from .open_rate import OpenRate
 from .redaction import REDACTOR
 from .store.run_store import RunStore, open_store
+
+ComponentT = TypeVar("ComponentT")
 
 _CACHED_REQUESTS = 64
 
@@ -64,16 +67,35 @@ def build_components(request: RunRequest, registry: Registry) -> RequestComponen
     harness: Harness[Any, Any] | None = None
     if not request.harness_free:
         harness_class = registry.get_harness(request.harness.id)
-        harness = harness_class(_params(registry, ComponentKind.HARNESS, request.harness))
+        harness = _made(
+            harness_class, request.harness, _params(registry, ComponentKind.HARNESS, request.harness)
+        )
     benchmark_class = registry.get_benchmark(request.benchmark.id)
-    benchmark = benchmark_class(_params(registry, ComponentKind.BENCHMARK, request.benchmark))
+    benchmark = _made(
+        benchmark_class, request.benchmark, _params(registry, ComponentKind.BENCHMARK, request.benchmark)
+    )
     environment = build_environment(request.environment, registry)
     return RequestComponents(request, benchmark, environment, harness, _recipes(request, registry))
 
 
 def build_environment(spec: EnvironmentSpec, registry: Registry) -> Environment[Any]:
     """Instantiate a provider with the parameters of ``spec``."""
-    return registry.get_environment(spec.id)(_params(registry, ComponentKind.ENVIRONMENT, spec))
+    return _made(registry.get_environment(spec.id), spec, _params(registry, ComponentKind.ENVIRONMENT, spec))
+
+
+def _made(
+    cls: Callable[[BaseModel], ComponentT],
+    spec: BenchmarkSpec | HarnessSpec | EnvironmentSpec,
+    params: BaseModel,
+) -> ComponentT:
+    """An instance of a component. Raises ``PluginError`` that names it."""
+    try:
+        return cls(params)
+    except AgentCompassError:
+        raise  # its author knows what is wrong
+    except Exception as error:  # extension code may raise anything
+        kind = type(spec).__name__.removesuffix("Spec").lower()
+        raise PluginError(f"{kind} {spec.id!r} cannot be made: {describe(error)}") from error
 
 
 def _params(

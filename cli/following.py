@@ -46,22 +46,28 @@ class Follower:
         Raises ``UsageError`` or ``ServiceUnreachableError`` when the launch was refused, and
         ``KeyboardInterrupt`` at the second Ctrl-C.
         """
-        pause = FIRST_POLL_SECONDS
         with self._interrupt_handler():
-            while True:
+            try:
+                await self._until_over()
+                return await self._result()
+            except asyncio.CancelledError:
                 if self._interrupts > 1:
-                    raise KeyboardInterrupt
-                description = await self._ask(lambda workflow: workflow.describe())
-                if description.status is not WorkflowExecutionStatus.RUNNING:
-                    break
-                if self._handle.ensure_worker():
-                    self._display.message("The worker was gone; started another one, which goes on.")
-                await self._show()
-                with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._wake.wait(), pause)
-                self._wake.clear()
-                pause = min(pause * 1.5, LAST_POLL_SECONDS)
-        return await self._result()
+                    raise KeyboardInterrupt from None
+                raise
+
+    async def _until_over(self) -> None:
+        pause = FIRST_POLL_SECONDS
+        while True:
+            description = await self._ask(lambda workflow: workflow.describe())
+            if description.status is not WorkflowExecutionStatus.RUNNING:
+                return
+            if self._handle.ensure_worker():
+                self._display.message("The worker was gone; started another one, which goes on.")
+            await self._show()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._wake.wait(), pause)
+            self._wake.clear()
+            pause = min(pause * 1.5, LAST_POLL_SECONDS)
 
     async def _ask(self, question: Callable[[LaunchWorkflowHandle], Awaitable[T]]) -> T:
         """Ask the server, and go on asking while it is away; one of our own is started again."""
@@ -108,6 +114,7 @@ class Follower:
     def _interrupt_handler(self) -> Iterator[None]:
         """First Ctrl-C: ask the launch to cancel. Second: leave at once; the launch goes on ending."""
         loop = asyncio.get_running_loop()
+        following = asyncio.current_task()
         tasks: set[asyncio.Task[None]] = set()
 
         def interrupted() -> None:
@@ -115,6 +122,8 @@ class Follower:
             self._wake.set()
             if self._interrupts == 1:
                 tasks.add(loop.create_task(self._cancel()))
+            elif following is not None:
+                following.cancel()  # at once, also in the middle of a call to a server that is away
 
         try:
             loop.add_signal_handler(signal.SIGINT, interrupted)

@@ -33,8 +33,7 @@ from ..contracts.workflows import (
     RequestOverrides,
     launch_workflow_id,
 )
-from ..workflows.attributes import request_attributes
-from .config import ResolvedRun
+from ..workflows.attributes import launch_attributes, request_attributes
 from .connection import Connection, connect, reconnecting
 from .display import Display
 from .embedded_server import agentcompass_home
@@ -98,23 +97,20 @@ async def open_connection() -> Connection:
     return await connect(data_converter=data_converter())
 
 
-def new_launch_id(resolved: ResolvedRun) -> str:
-    """Readable and unique: what is evaluated, when, and a few random letters."""
-    request = resolved.request
-    parts = (request.benchmark.id, request.harness.id, request.model.id)
+def new_launch_id(spec: LaunchSpec) -> str:
+    """Readable and unique: its name or what is evaluated, when, and a few random letters."""
+    request = spec.requests[0]
+    parts = (spec.name,) if spec.name else (request.benchmark.id, request.harness.id, request.model.id)
     words = [re.sub(r"[^A-Za-z0-9._-]+", "_", part)[:40] for part in parts]
     return f"{'-'.join(words)}-{datetime.now():%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
 
 
 async def start(
-    resolved: ResolvedRun, options: StartOptions, *, overrides: RequestOverrides | None = None
+    spec: LaunchSpec, options: StartOptions, *, overrides: RequestOverrides | None = None
 ) -> LaunchHandle:
-    """Start a launch of one request; in embedded mode with a worker of its own."""
-    spec = LaunchSpec(
-        task_concurrency=resolved.task_concurrency, runtime=resolved.runtime, requests=[resolved.request]
-    )
+    """Start a launch; in embedded mode with a worker of its own."""
     connection = await open_connection()
-    launch_id = new_launch_id(resolved)
+    launch_id = new_launch_id(spec)
     handle = _handle(connection, launch_id, spec.task_concurrency)
     # The worker takes a second to start; it waits for the launch that it is told to serve.
     handle.ensure_worker()
@@ -147,9 +143,13 @@ async def _start_workflow(handle: LaunchHandle, spec: LaunchSpec, overrides: Req
             id=launch_workflow_id(handle.launch_id),
             task_queue=handle.task_queue,
             id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE,
-            search_attributes=request_attributes(handle.launch_id, request),
+            search_attributes=request_attributes(handle.launch_id, request)
+            if len(spec.requests) == 1
+            else launch_attributes(handle.launch_id),
             memo={"name": spec.name},
-            static_summary=f"{request.benchmark.id} · {request.harness.id} · {request.model.id}",
+            static_summary=f"{request.benchmark.id} · {request.harness.id} · {request.model.id}"
+            if len(spec.requests) == 1
+            else f"{spec.name or 'launch'} · {len(spec.requests)} requests",
             static_details=f"Results: `{spec.runtime.results_dir}`, at most {spec.task_concurrency} attempts at a time.",
         )
     except WorkflowAlreadyStartedError:

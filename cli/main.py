@@ -13,7 +13,9 @@ from typing import Annotated, NoReturn
 
 import typer
 
+from .commands.analysis import analysis
 from .commands.config import config_app
+from .commands.launch import launch
 from .commands.launches import attach, cancel, pause, resume, status
 from .commands.listing import list_command
 from .commands.run import run
@@ -62,6 +64,8 @@ def root(
 
 
 app.command("run", cls=ReuseCommand, rich_help_panel=EVALUATE)(run)
+app.command("analysis", cls=GroupedCommand, rich_help_panel=EVALUATE)(analysis)
+app.command("launch", cls=GroupedCommand, rich_help_panel=EVALUATE)(launch)
 app.command("summary", cls=GroupedCommand, rich_help_panel=EVALUATE)(summary)
 app.command("list", cls=GroupedCommand, rich_help_panel=LAUNCHES)(list_command)
 app.command("status", cls=GroupedCommand, rich_help_panel=LAUNCHES)(status)

@@ -160,7 +160,7 @@ async def _run(resolved: ResolvedRun, progress: str | None) -> RequestResult:
     from .display import make_display
     from .launch_options import StartOptions
 
-    handle = await launcher.start(resolved, StartOptions())
+    handle = await launcher.start(resolved.spec(), StartOptions())
     with make_display(progress_mode(progress or "none")) as display:
         launch = await launcher.follow(handle, display)
         display.finish(launch)

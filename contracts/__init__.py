@@ -3,7 +3,7 @@
 ``from agentcompass.contracts import Benchmark, Harness, Environment, …``
 """
 
-from .analyzer import AnalysisFinding, Analyzer
+from .analyzer import AnalysisFinding, Analyzer, AnalyzerResult
 from .artifacts import (
     ArtifactCommand,
     ArtifactEntry,
@@ -88,6 +88,7 @@ __all__ = [
     "AgentCompassError",
     "AnalysisFinding",
     "Analyzer",
+    "AnalyzerResult",
     "ArtifactCommand",
     "ArtifactEntry",
     "ArtifactKind",

@@ -74,6 +74,8 @@ class PreparedRequest(Contract):
     total_tasks: int
     reused_tasks: int = 0
     parallel_attempts: bool = False
+    analyzes: bool = False
+    """True when an analyzer looks at finished tasks."""
 
 
 class PendingTasksInput(Contract):
@@ -230,6 +232,20 @@ class AttemptOutcome(Contract):
     """First issue, for people."""
 
 
+class AnalyzeTasksInput(Contract):
+    """A batch of finished tasks, by their place in the task list."""
+
+    run_dir: str
+    task_indexes: list[int]
+
+
+class AnalyzedTasks(Contract):
+    """How many attempts got an analysis, and how many analyzers failed on one."""
+
+    attempts: int = 0
+    failures: int = 0
+
+
 class FinalizeInput(Contract):
     """Aggregate, write metrics and summary, and close the run directory."""
 
@@ -273,6 +289,7 @@ EVALUATE = ActivityStub("evaluate", PhaseInput, PhaseOutcome)
 CLOSE_ENVIRONMENT = ActivityStub("close_environment", CloseEnvironmentInput, PhaseOutcome)
 SAVE_RETRY = ActivityStub("save_retry", SaveRetryInput, Done)
 SAVE_ATTEMPT = ActivityStub("save_attempt", SaveAttemptInput, AttemptOutcome)
+ANALYZE_TASKS = ActivityStub("analyze_tasks", AnalyzeTasksInput, AnalyzedTasks)
 AWAIT_ATTEMPTS = ActivityStub("await_attempts", AwaitAttemptsInput, AwaitedAttempts)
 FINALIZE_REQUEST = ActivityStub("finalize_request", FinalizeInput, RequestResult)
 
@@ -290,6 +307,7 @@ ALL_ACTIVITIES: tuple[ActivityStub[Any, Any], ...] = (
     CLOSE_ENVIRONMENT,
     SAVE_RETRY,
     SAVE_ATTEMPT,
+    ANALYZE_TASKS,
     AWAIT_ATTEMPTS,
     FINALIZE_REQUEST,
 )

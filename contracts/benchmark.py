@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import abc
-from typing import ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from pydantic import BaseModel
 
@@ -96,6 +96,11 @@ class Benchmark(Component[ParamsT]):
         """Adjust the report that the runtime computed; rarely needed."""
         del tasks
         return report
+
+
+def overrides_collection(benchmark: Benchmark[Any]) -> bool:
+    """Whether a benchmark has a :meth:`Benchmark.collect_artifacts` of its own."""
+    return type(benchmark).collect_artifacts is not Benchmark.collect_artifacts
 
 
 class HarnessFreeBenchmark(Benchmark[ParamsT]):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from pathlib import Path
 from typing import Protocol
 
 from pydantic import JsonValue
@@ -64,6 +65,13 @@ class AttemptContext(Protocol):
 
     async def save_checkpoint(self, value: JsonValue) -> None:
         """Store a JSON value durably before going on, so that no finished turn is paid for twice."""
+        ...
+
+    def artifact_path(self, destination: str) -> Path | None:
+        """Where a collected artifact lies on this machine, ``None`` when it was not collected.
+
+        Its content is the agent's: look at it as at anything hostile, and do not change it.
+        """
         ...
 
     def resolve_secret(self, reference: str) -> str:

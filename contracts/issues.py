@@ -9,9 +9,12 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from .base import Contract
+
+MAX_MESSAGE_CHARS = 4000
+"""A longer message is cut."""
 
 
 class Severity(StrEnum):
@@ -41,7 +44,16 @@ class Issue(Contract):
     severity: Severity
     phase: IssuePhase
     code: str = Field(min_length=1, max_length=200)
-    message: str = Field(max_length=4000)
+    message: str = Field(max_length=MAX_MESSAGE_CHARS)
+
+    @field_validator("code", "message", mode="before")
+    @classmethod
+    def _writable(cls, value: object) -> object:
+        """Cut what is too long, and replace what UTF-8 cannot hold: an author's text is never a reason
+        to lose the issue that it describes."""
+        if not isinstance(value, str):
+            return value
+        return value[:MAX_MESSAGE_CHARS].encode("utf-8", "replace").decode("utf-8")
 
 
 class IssueCode(StrEnum):

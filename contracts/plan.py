@@ -63,3 +63,8 @@ class ExecutionPlan(Contract):
     artifact_limits: ArtifactLimits = Field(default_factory=ArtifactLimits)
     save_artifacts: bool = True
     applied_recipes: list[str] = Field(default_factory=list)
+
+    @property
+    def baseline_network_policy(self) -> NetworkPolicy:
+        """The policy with which environments are opened; one that nobody set is ``public``."""
+        return self.environment.network_policy or NetworkPolicy()

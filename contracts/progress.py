@@ -39,6 +39,7 @@ def snapshot_of(run_id: str, events: Iterable[ProgressEvent]) -> ProgressSnapsho
 
 
 def _run_started(snapshot: ProgressSnapshot, event: ProgressEvent) -> None:
+    snapshot.run_id = event.run_id  # a copied run keeps its id whatever its directory is called
     snapshot.status = "running"
     for name in ("model", "benchmark", "harness", "environment"):
         setattr(snapshot, name, str(event.payload.get(name, "")))

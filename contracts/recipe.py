@@ -26,4 +26,9 @@ class Recipe(Component[ParamsT]):
 
     @abc.abstractmethod
     def apply(self, plan: ExecutionPlan, request: RunRequest, task: TaskSpec) -> ExecutionPlan:
-        """A changed copy of the plan. What the user set explicitly is restored afterwards."""
+        """A changed copy of the plan. What the user set explicitly is restored afterwards.
+
+        ``plan.budgets`` holds bases here: the request's multipliers scale them in the end. Policies,
+        budgets and the verifier's environment follow the fields that they derive from (a base in
+        ``plan.benchmark_plan``, say) unless a recipe sets them. What it raises costs this task only.
+        """

@@ -10,6 +10,7 @@ from typing import Any, Final, Literal
 
 from pydantic import Field, JsonValue
 
+from .analyzer import AnalyzerResult
 from .base import Contract
 from .issues import Issue
 from .network import NetworkPolicy
@@ -23,6 +24,7 @@ RUN_INFO_SCHEMA: Final = "agentcompass.run_info.v3"
 EVALUATION_CHECKPOINT_SCHEMA: Final = "agentcompass.evaluation_checkpoint.v4"
 RETRY_SCHEMA: Final = "agentcompass.retry.v1"
 ATTEMPT_SCHEMA: Final = "agentcompass.attempt_checkpoint.v1"
+ANALYSIS_SCHEMA: Final = "agentcompass.analysis_summary.v1"
 
 RunStatus = Literal["running", "paused", "summarizing", "completed", "failed", "cancelled", "timed_out"]
 
@@ -45,7 +47,8 @@ class AttemptRecord(Contract):
     artifacts: dict[str, JsonValue] = Field(default_factory=dict)
     meta: ResultMeta = Field(default_factory=ResultMeta)
     extra: dict[str, JsonValue] = Field(default_factory=dict)
-    analysis_result: dict[str, JsonValue] = Field(default_factory=dict)
+    analysis_result: dict[str, AnalyzerResult] = Field(default_factory=dict)
+    """By analyzer id; filled in the background, after the result is on disk."""
     plan: ExecutionPlan | None = None
     identity: Identity | None = None
 
@@ -105,12 +108,17 @@ class EvaluationCheckpoint(Contract):
     mode: EvaluationMode
     prepared: PreparedTask
     result: RunResult
+    execution: int = 1
+    """Whose artifact directory holds the files that were collected."""
     identity: Identity
     run_network_policy: NetworkPolicy
     evaluation_network_policy: NetworkPolicy
     source_run: str
+    """The run that the execution took place in."""
     digests: dict[str, str] = Field(default_factory=dict)
-    """sha256 of ``prepared``, ``result`` and of every artifact file by its relative path."""
+    """sha256 of ``prepared`` and ``result``, of ``artifacts/<name>`` for each file or folder that was
+    collected (of a folder see ``activities/artifacts/digest.py``) and of ``inputs/<path>`` for each
+    local file that the prepared task names."""
 
 
 class PlanSummary(Contract):
@@ -170,6 +178,55 @@ class RunParams(Contract):
     model: dict[str, JsonValue]
     benchmark: dict[str, JsonValue]
     output: dict[str, JsonValue] = Field(default_factory=dict)
+
+
+class ValueTotals(Contract):
+    """Findings of a label whose value is a number."""
+
+    count: int = 0
+    total: float = 0.0
+    minimum: float = 0.0
+    maximum: float = 0.0
+
+
+class LabelTotals(Contract):
+    """How often an analyzer gave a label. ``attempts`` and ``tasks`` count each of them once."""
+
+    label: str
+    findings: int = 0
+    attempts: int = 0
+    tasks: int = 0
+    values: ValueTotals | None = None
+    examples: list[str] = Field(default_factory=list)
+    """Ids of the first tasks with this label."""
+    categories: dict[str, int] = Field(default_factory=dict)
+    """Attempts by category of the task."""
+
+
+class AnalyzerTotals(Contract):
+    """What one analyzer did over a run. It looked at ``attempts``; of those it ``failed`` on some."""
+
+    analyzer: str
+    attempts: int = 0
+    failed: int = 0
+    labels: list[LabelTotals] = Field(default_factory=list)
+    """The most frequent first."""
+    errors: list[str] = Field(default_factory=list)
+    """The first different reasons of failures."""
+
+
+class AnalysisSummary(Contract):
+    """``analysis_summary.json``: findings counted by label, beside what they cover."""
+
+    schema_version: Literal["agentcompass.analysis_summary.v1"] = ANALYSIS_SCHEMA
+    benchmark: str
+    tasks: int = 0
+    """Finished tasks."""
+    attempts: int = 0
+    """Their attempts."""
+    analyzed_attempts: int = 0
+    """Those of them that at least one analyzer looked at."""
+    analyzers: list[AnalyzerTotals] = Field(default_factory=list)
 
 
 EventName = Literal[

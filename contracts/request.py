@@ -159,7 +159,10 @@ class AnalysisSpec(Contract):
     """Which analyzers run after scoring, with their parameters by analyzer id."""
 
     analyzers: list[str] | None = None
+    """``None`` runs every installed one that needs no parameters, an empty list none."""
     params: dict[str, JsonMap] = Field(default_factory=dict)
+    timeout_seconds: float = Field(default=60.0, gt=0)
+    """How long one analyzer may take for one attempt."""
 
 
 class ExecutionSpec(Contract):
@@ -241,6 +244,9 @@ class RequestMetadata(Contract):
     config_path: str = ""
     recipe_dirs: list[str] = Field(default_factory=list)
     request_name: str = ""
+    explicit: list[str] = Field(default_factory=list)
+    """Settings of ``execution`` that somebody wrote down (``execution.max_retries``), so that a recipe
+    does not change one whose value happens to be the default."""
 
 
 class RunRequest(Contract):

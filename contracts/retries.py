@@ -29,21 +29,30 @@ class RetryDecision(Contract):
     matched_pattern: str
 
 
-def matching_issue(issues: list[Issue], patterns: list[str] | None) -> tuple[Issue, str] | None:
-    """The issue that calls for a retry, with what matched it.
+def matched_by(issue: Issue, patterns: list[str] | None) -> str | None:
+    """What makes an issue call for a retry: ``"fatal"``, or the pattern that matched; else ``None``.
 
     FATAL always does. An ERROR does when a pattern is found in its message or its code, each
     searched alone. A WARNING never does.
     """
-    for issue in issues:
-        if issue.severity is Severity.FATAL:
-            return issue, FATAL_PATTERN
-    for issue in issues:
-        if issue.severity is Severity.ERROR:
-            for pattern in patterns or []:
-                if re.search(pattern, issue.message) or re.search(pattern, issue.code):
-                    return issue, pattern
+    if issue.severity is Severity.FATAL:
+        return FATAL_PATTERN
+    if issue.severity is Severity.ERROR:
+        for pattern in patterns or []:
+            if re.search(pattern, issue.message) or re.search(pattern, issue.code):
+                return pattern
     return None
+
+
+def matching_issues(issues: list[Issue], patterns: list[str] | None) -> list[tuple[Issue, str]]:
+    """All issues that call for a retry with what matched them, FATAL ones first."""
+    found = [(issue, pattern) for issue in issues if (pattern := matched_by(issue, patterns)) is not None]
+    return sorted(found, key=lambda item: item[0].severity is not Severity.FATAL)
+
+
+def matching_issue(issues: list[Issue], patterns: list[str] | None) -> tuple[Issue, str] | None:
+    """The issue that calls for a retry before all others, with what matched it."""
+    return next(iter(matching_issues(issues, patterns)), None)
 
 
 def decide_retry(
@@ -52,21 +61,17 @@ def decide_retry(
     """Whether an execution with these issues is followed by another one.
 
     ``used`` counts the retries already spent of the attempt's shared budget. Only the verifier is
-    repeated when the trouble is its own, it does not share the task's environment (``none`` and
-    ``fresh``), and an unscored result is stored.
+    repeated when all that calls for a retry is its own trouble, it does not share the task's
+    environment (``none`` and ``fresh``), and an unscored result is stored.
     """
     if used >= policy.max_retries:
         return None
-    match = matching_issue(issues, policy.retry_pattern_list)
-    if match is None:
+    matching = matching_issues(issues, policy.retry_pattern_list)
+    if not matching:
         return None
-    issue, pattern = match
+    issue, pattern = matching[0]
     separate = mode in (EvaluationMode.NONE, EvaluationMode.FRESH)
-    only_evaluation = all(
-        item.phase is IssuePhase.EVALUATE
-        for item in issues
-        if item.severity is Severity.FATAL or (item.severity is Severity.ERROR and item == issue)
-    )
+    only_evaluation = all(item.phase is IssuePhase.EVALUATE for item, _ in matching)
     scope = RetryScope.EVALUATE if separate and only_evaluation and has_result else RetryScope.ATTEMPT
     return RetryDecision(scope=scope, stage=issue.phase, matched_pattern=pattern)
 

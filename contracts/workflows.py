@@ -7,10 +7,10 @@ from urllib.parse import quote
 
 from pydantic import Field
 
-from .activities import AttemptRef, PendingTask
+from .activities import AttemptOutcome, AttemptRef, PendingTask
 from .base import Contract
 from .launch import LaunchRuntime, LaunchSpec
-from .records import TemporalInfo
+from .records import RunStatus, TemporalInfo
 from .request import AttemptsSpec, RunRequest
 
 LAUNCH_WORKFLOW = "LaunchWorkflow"
@@ -113,6 +113,14 @@ class RequestCounters(Contract):
     error_tasks: int = 0
     warning_tasks: int = 0
 
+    def add(self, outcome: AttemptOutcome) -> None:
+        """Count a task by the attempt that finished it."""
+        self.finished_tasks += 1
+        self.failed_tasks += outcome.fatal
+        self.error_tasks += outcome.error and not outcome.fatal
+        self.warning_tasks += outcome.warning and not (outcome.error or outcome.fatal)
+        self.completed_tasks += not outcome.fatal
+
 
 class ReadyAttempt(Contract):
     """An attempt that may start as soon as there is a slot."""
@@ -137,11 +145,15 @@ class RequestState(Contract):
     """Those of ``running`` that hold no slot."""
     waiting: list[str] = Field(default_factory=list)
     """Those of ``running`` that want a slot again, in order."""
+    analyzes: bool = False
+    unanalyzed: list[int] = Field(default_factory=list)
+    """Finished tasks, by their place in the task list, that no analyzer has looked at."""
     counters: RequestCounters = Field(default_factory=RequestCounters)
     task_concurrency: int = 32
     paused: str = ""
     """Why it is paused; empty when it runs."""
-    stop_status: str = ""
+    stop_status: RunStatus | None = None
+    """How it shall end; ``None`` while nobody asked it to stop."""
     stop_reason: str = ""
 
 

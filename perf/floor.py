@@ -33,8 +33,7 @@ async def measure_floor(server: ServerInfo, attempts: int, window: int, log: Pat
     queue = f"floor-{uuid.uuid4().hex[:8]}"
     client = await Client.connect(server.address, namespace=server.namespace)
     command = [sys.executable, str(_WORKER), server.address, server.namespace, queue, str(window)]
-    with log.open("ab") as output:
-        worker = subprocess.Popen(command, stdout=output, stderr=output)
+    worker = _start(command, log)
     try:
         # The first run finds the worker still importing; it is not the one that counts.
         await _run(client, queue, window, window)
@@ -54,6 +53,11 @@ async def measure_floor(server: ServerInfo, attempts: int, window: int, log: Pat
         server_cpu_ms=1000 * (server_after.cpu_seconds - server_before.cpu_seconds) / attempts,
         worker_peak_mb=worker_after.peak_mb,
     )
+
+
+def _start(command: list[str], log: Path) -> subprocess.Popen[bytes]:
+    with log.open("ab") as output:
+        return subprocess.Popen(command, stdout=output, stderr=output)
 
 
 async def _run(client: Client, queue: str, attempts: int, window: int) -> None:

@@ -16,7 +16,7 @@ from temporalio.client import Client
 from temporalio.worker import Worker
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
-from agentcompass.worker import PASSTHROUGH
+from agentcompass.workflows.runner import PASSTHROUGH
 
 
 async def serve(address: str, namespace: str, queue: str, window: int) -> None:

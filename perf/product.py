@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import subprocess
 import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import orjson
 from processes import ProcessWatch, read_usage
@@ -70,18 +72,13 @@ async def measure_product(
     command += ["--benchmark-params", json.dumps({"path": str(questions)})]
     command += ["--task-concurrency", str(concurrency), "--results-dir", str(work / "results")]
     server_before = read_usage(server.pid)
-    with ProcessWatch(lambda: _worker_pid(home)) as worker, (work / "command.log").open("ab") as log:
-        clock, began = time.time(), time.monotonic()
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, env=_environment(home))
-        assert process.stdout is not None
-        output = process.stdout.read()
-        _, status, cli = os.wait4(process.pid, 0)
+    clock, began = time.time(), time.monotonic()
+    with ProcessWatch(lambda: _worker_pid(home)) as worker:
+        result, cli = _run(command, home, work / "command.log")
         seconds = time.monotonic() - began
     server_after = read_usage(server.pid)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode or not server_before or not server_after:
-        raise RuntimeError(f"agentcompass ended with {process.returncode}; see {work / 'command.log'}")
-    result = json.loads(output)
+    if not server_before or not server_after:
+        raise RuntimeError("the server ended")
     started, ended = _attempt_times(Path(result["requests"][0]["run_dir"]) / "progress.jsonl")
     if len(ended) != attempts:
         raise RuntimeError(f"{len(ended)} of {attempts} attempts finished")
@@ -99,6 +96,19 @@ async def measure_product(
     )
 
 
+def _run(command: list[str], home: Path, log: Path) -> tuple[dict[str, Any], resource.struct_rusage]:
+    """Run a command to its end; returns the JSON that it prints, and what it used."""
+    with log.open("ab") as errors:
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, env=_environment(home))
+        assert process.stdout is not None
+        output = process.stdout.read()
+        _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise RuntimeError(f"agentcompass ended with {process.returncode}; see {log}")
+    return json.loads(output), usage
+
+
 def help_seconds(home: Path) -> float:
     """How long ``agentcompass --help`` takes."""
     began = time.monotonic()
@@ -107,7 +117,9 @@ def help_seconds(home: Path) -> float:
 
 
 def _environment(home: Path) -> dict[str, str]:
-    return {**os.environ, "AGENTCOMPASS_HOME": str(home)}
+    """As after an installation: modules are compiled, whatever this shell says about that."""
+    inherited = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return {**inherited, "AGENTCOMPASS_HOME": str(home), "PYTHONPYCACHEPREFIX": str(home / "pycache")}
 
 
 def _worker_pid(home: Path) -> int | None:

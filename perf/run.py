@@ -61,6 +61,8 @@ async def _measure(options: argparse.Namespace, work: Path) -> Session:
     session = Session(options.attempts, options.concurrency, _machine())
     info = await server.ensure()
     try:
+        _say("warming up")
+        await measure_product(info, home, options.concurrency, options.concurrency, work)
         for number in range(options.rounds):
             _say(f"round {number + 1} of {options.rounds}: floor")
             session.floors.append(

@@ -18,3 +18,10 @@ def register(registry: Registry) -> None:
     registry.harness("openai_chat", f"{_HERE}.harnesses.openai_chat:OpenAIChat")
     registry.harness("oracle", f"{_HERE}.harnesses.oracle:Oracle")
     registry.harness("nop", f"{_HERE}.harnesses.nop:Nop")
+
+    registry.analyzer("exceptions", f"{_HERE}.analyzers.exceptions:Exceptions")
+    registry.analyzer("empty_output", f"{_HERE}.analyzers.empty_output:EmptyOutput")
+    registry.analyzer("truncation", f"{_HERE}.analyzers.truncation:Truncation")
+    registry.analyzer("tool_repetition", f"{_HERE}.analyzers.tool_repetition:ToolRepetition")
+    registry.analyzer("latency", f"{_HERE}.analyzers.latency:Latency")
+    registry.analyzer("usage", f"{_HERE}.analyzers.usage:TokenUsage")

@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Self
 
 import orjson
@@ -25,7 +26,8 @@ from ..contracts.result import TrajectoryStep
 class RecordingContext:
     """Keeps progress, steps, issues and the checkpoint in memory.
 
-    ``secrets`` maps references (``env:NAME``) to values; ``deadline`` is a Unix time.
+    ``secrets`` maps references (``env:NAME``) to values, ``artifacts`` destinations to local paths;
+    ``deadline`` is a Unix time.
     """
 
     def __init__(
@@ -36,6 +38,7 @@ class RecordingContext:
         execution: int = 1,
         deadline: float | None = None,
         secrets: Mapping[str, str] | None = None,
+        artifacts: Mapping[str, Path] | None = None,
     ) -> None:
         self.task_id = task_id
         self.attempt = attempt
@@ -47,6 +50,7 @@ class RecordingContext:
         self.issues: list[Issue] = []
         self.checkpoints_saved = 0
         self._secrets = dict(secrets or {})
+        self._artifacts = dict(artifacts or {})
         self._checkpoint: bytes | None = None
 
     def remaining(self) -> float | None:
@@ -74,6 +78,10 @@ class RecordingContext:
         self._checkpoint = orjson.dumps(value)
         self.checkpoints_saved += 1
 
+    def artifact_path(self, destination: str) -> Path | None:
+        """The path given for ``destination``."""
+        return self._artifacts.get(destination)
+
     def resolve_secret(self, reference: str) -> str:
         """The value given for ``reference``. Raises ``StageFailure`` for an unknown one."""
         if not reference:
@@ -92,6 +100,7 @@ class RecordingContext:
             execution=self.execution,
             deadline=self.deadline,
             secrets=self._secrets,
+            artifacts=self._artifacts,
         )
         fresh._checkpoint = self._checkpoint
         return fresh

@@ -8,6 +8,13 @@ from ..contracts import search_attributes as names
 from ..contracts.request import RunRequest
 
 
+def launch_attributes(launch_id: str) -> TypedSearchAttributes:
+    """What a launch of many requests can be found by."""
+    return TypedSearchAttributes(
+        [SearchAttributePair(SearchAttributeKey.for_keyword(names.LAUNCH), launch_id)]
+    )
+
+
 def request_attributes(
     launch_id: str, request: RunRequest, *, run_id: str = "", task_id: str = ""
 ) -> TypedSearchAttributes:

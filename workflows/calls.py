@@ -7,6 +7,7 @@ Temporal under the policies below. A failure with a meaning arrives as a non-ret
 
 from __future__ import annotations
 
+import asyncio
 from datetime import timedelta
 from typing import TypeVar
 
@@ -16,7 +17,7 @@ from temporalio.exceptions import (
     ActivityError,
     ApplicationError,
     CancelledError,
-    TimeoutError,
+    FailureError,
     is_cancelled_exception,
 )
 from temporalio.workflow import ActivityCancellationType
@@ -41,6 +42,11 @@ HOOK = RetryPolicy(
 )
 """For phases that run extension code: a task that kills its worker ten times is given up."""
 
+CLEANUP = RetryPolicy(
+    initial_interval=timedelta(milliseconds=200), maximum_interval=timedelta(seconds=5), maximum_attempts=3
+)
+"""For closing an environment: what three tries do not remove is left to the reaper."""
+
 BOOKKEEPING_TIMEOUT = timedelta(minutes=5)
 QUICK_HOOK_TIMEOUT = timedelta(minutes=2)
 LONGEST_PHASE = timedelta(days=30)
@@ -60,6 +66,7 @@ async def bookkeeping(
     argument: InputT,
     *,
     heartbeat_timeout: timedelta | None = None,
+    policy: RetryPolicy = BOOKKEEPING,
     summary: str | None = None,
 ) -> OutputT:
     """A step of our own. One that may take long heartbeats, the others are local."""
@@ -69,7 +76,7 @@ async def bookkeeping(
             argument,
             result_type=stub.output,
             start_to_close_timeout=BOOKKEEPING_TIMEOUT,
-            retry_policy=BOOKKEEPING,
+            retry_policy=policy,
             summary=summary,
         )
         return result
@@ -79,26 +86,33 @@ async def bookkeeping(
         result_type=stub.output,
         start_to_close_timeout=timedelta(hours=1),
         heartbeat_timeout=heartbeat_timeout,
-        retry_policy=BOOKKEEPING,
+        retry_policy=policy,
+        # A step that is given up must not go on writing behind the back of what follows it.
+        cancellation_type=ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
         summary=summary,
     )
     return result
 
 
-async def quick_hook(stub: ActivityStub[InputT, OutputT], argument: InputT, phase: Phase) -> OutputT:
+async def quick_hook(
+    stub: ActivityStub[InputT, OutputT],
+    argument: InputT,
+    phase: Phase,
+    *,
+    patience: timedelta,
+    limit: timedelta = QUICK_HOOK_TIMEOUT,
+) -> OutputT:
     """A phase whose component declared it quick: executed inside the workflow task."""
-    try:
-        result: OutputT = await workflow.execute_local_activity(
-            stub.name,
-            argument,
-            result_type=stub.output,
-            start_to_close_timeout=QUICK_HOOK_TIMEOUT,
-            retry_policy=HOOK,
-            summary=phase.value,
-        )
-        return result
-    except ActivityError as error:
-        raise as_phase_failure(error, phase) from error
+    running: asyncio.Task[OutputT] = workflow.start_local_activity(
+        stub.name,
+        argument,
+        result_type=stub.output,
+        start_to_close_timeout=limit,
+        retry_policy=HOOK,
+        cancellation_type=ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
+        summary=phase.value,
+    )
+    return await _phase_result(running, phase, patience)
 
 
 async def hook(
@@ -108,43 +122,90 @@ async def hook(
     *,
     summary: str,
     heartbeat_timeout: timedelta,
+    patience: timedelta,
     limit: timedelta = LONGEST_PHASE,
+    total_limit: timedelta | None = None,
+    policy: RetryPolicy = HOOK,
     task_queue: str | None = None,
 ) -> OutputT:
-    """A phase of its own activity, heartbeating, on the queue of the environment's host if it has one."""
+    """A phase of its own activity, heartbeating, on the queue of the environment's host if it has one.
+
+    ``limit`` bounds one try, ``total_limit`` all of them with the waits between them. ``patience``
+    is how long a cancelled phase may take to stop before it is left behind.
+    """
+    running: asyncio.Task[OutputT] = workflow.start_activity(
+        stub.name,
+        argument,
+        result_type=stub.output,
+        task_queue=task_queue,
+        start_to_close_timeout=limit,
+        schedule_to_close_timeout=total_limit,
+        heartbeat_timeout=heartbeat_timeout,
+        retry_policy=policy,
+        cancellation_type=ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
+        summary=summary,
+    )
+    return await _phase_result(running, phase, patience)
+
+
+async def _phase_result(running: asyncio.Task[OutputT], phase: Phase, patience: timedelta) -> OutputT:
+    """The outcome of a phase. Cancellation stays cancellation, also when the phase finishes anyway.
+
+    An activity that does not listen (a hook that blocks its thread) would hold up the cleanup for
+    ever, and one that completes at the last moment would swallow the cancellation.
+    """
     try:
-        result: OutputT = await workflow.execute_activity(
-            stub.name,
-            argument,
-            result_type=stub.output,
-            task_queue=task_queue,
-            start_to_close_timeout=limit,
-            heartbeat_timeout=heartbeat_timeout,
-            retry_policy=HOOK,
-            cancellation_type=ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
-            summary=summary,
-        )
-        return result
-    except ActivityError as error:
+        return await asyncio.shield(running)
+    except asyncio.CancelledError:
+        running.cancel()
+        await workflow.wait([running], timeout=patience.total_seconds())
+        raise
+    except FailureError as error:
         raise as_phase_failure(error, phase) from error
 
 
-def as_phase_failure(error: ActivityError, phase: Phase) -> BaseException:
-    """The issue inside an activity's failure; cancellation stays cancellation."""
+def as_phase_failure(error: FailureError, phase: Phase) -> BaseException:
+    """The issue inside an activity's failure; cancellation stays cancellation.
+
+    A local activity's failure arrives as it is, any other one wrapped into an ``ActivityError``.
+    """
     if is_cancelled_exception(error):
         return CancelledError(f"{phase} was cancelled")
-    cause = error.cause
+    cause = error.cause if isinstance(error, ActivityError) else error
     if isinstance(cause, ApplicationError) and cause.details:
         try:
             return PhaseFailed(Issue.model_validate(cause.details[0]))
         except ValidationError:
             pass  # an ApplicationError of somebody else; described below like any other cause
-    lost = isinstance(cause, TimeoutError)
     return PhaseFailed(
         Issue(
             severity=Severity.WARNING if phase is Phase.CLOSE_ENVIRONMENT else Severity.FATAL,
             phase=ISSUE_PHASES[phase],
-            code=IssueCode.WORKER_LOST if lost else IssueCode.INTERNAL_ERROR,
-            message=f"{phase}: {cause or error}"[:4000],
+            code=_code_of(cause, phase),
+            message=f"{phase}: {root_cause(error)}"[:4000],
         )
     )
+
+
+def _code_of(cause: BaseException | None, phase: Phase) -> IssueCode:
+    if phase is Phase.PLAN and cause is not None and exit_code_of(cause) is not None:
+        return IssueCode.SETUP_FAILED
+    # What is not final was tried as often as the policy allows.
+    final = isinstance(cause, ApplicationError) and cause.non_retryable
+    return IssueCode.INTERNAL_ERROR if final else IssueCode.WORKER_LOST
+
+
+def root_cause(error: BaseException) -> str:
+    """What happened in the first place; the outer levels say only which activity or child failed."""
+    while isinstance(error, FailureError) and error.cause is not None:
+        error = error.cause
+    return error.message if isinstance(error, FailureError) else str(error) or type(error).__name__
+
+
+def exit_code_of(error: BaseException) -> int | None:
+    """The exit code that a refused request carries, see ``activities/boundary.py``."""
+    while isinstance(error, FailureError) and error.cause is not None:
+        error = error.cause
+    if isinstance(error, ApplicationError) and error.details and isinstance(error.details[0], int):
+        return error.details[0]
+    return None

@@ -7,13 +7,20 @@ from datetime import timedelta
 
 from temporalio import workflow
 from temporalio.common import SearchAttributeKey
-from temporalio.exceptions import ActivityError, ApplicationError, ChildWorkflowError, FailureError
+from temporalio.exceptions import FailureError, is_cancelled_exception
 from temporalio.workflow import ParentClosePolicy
 
 with workflow.unsafe.imports_passed_through():
     from ..contracts import search_attributes as attributes
     from ..contracts.activities import PREFLIGHT, PreflightInput
-    from ..contracts.launch import LaunchResult, LaunchStatus, LaunchStatusName, RequestResult, RequestStatus
+    from ..contracts.launch import (
+        LaunchResult,
+        LaunchSpec,
+        LaunchStatus,
+        LaunchStatusName,
+        RequestResult,
+        RequestStatus,
+    )
     from ..contracts.records import TemporalInfo
     from ..contracts.request import RunRequest
     from ..contracts.workflows import (
@@ -30,7 +37,7 @@ with workflow.unsafe.imports_passed_through():
         request_workflow_id,
     )
     from .attributes import request_attributes
-    from .calls import bookkeeping
+    from .calls import bookkeeping, exit_code_of, root_cause
 
 _OUTCOME = SearchAttributeKey.for_keyword(attributes.OUTCOME)
 
@@ -58,24 +65,20 @@ class LaunchWorkflow:
                 result = await asyncio.shield(main)
                 break
             except asyncio.CancelledError:
+                if main.done():
+                    raise  # evicted from the worker's cache: there is nothing left to wait for
                 await self._stop("cancelled", "cancelled")
+        self._state = result.status
         workflow.upsert_search_attributes([_OUTCOME.value_set(result.status)])
         self._show()
         return result
 
     async def _main(self, input: LaunchInput) -> LaunchResult:
-        report = await bookkeeping(
-            PREFLIGHT,
-            PreflightInput(spec=input.spec),
-            heartbeat_timeout=timedelta(seconds=input.spec.runtime.heartbeat_timeout_seconds),
-            summary="check every component",
-        )
-        if report.problems or report.unreachable:
-            self._state = "failed"
-            code = 2 if report.problems else 3
-            message = "\n".join([*report.problems, *report.unreachable])
-            return LaunchResult(launch_id=input.launch_id, status="failed", error=message, exit_code=code)
-        self._state = "running"
+        refusal = await self._preflight(input.spec)
+        if refusal is not None:
+            return refusal
+        if not self._stop_status:
+            self._state = "running"
         # The clock starts after preflight: specification, section 2.
         deadline = asyncio.create_task(self._watch_deadline(input.spec.runtime.timeout_seconds))
         for index, request in enumerate(input.spec.requests):
@@ -85,6 +88,36 @@ class LaunchWorkflow:
             await self._run_request(index, request)
         deadline.cancel()
         return self._result()
+
+    async def _preflight(self, spec: LaunchSpec) -> LaunchResult | None:
+        """Why the launch cannot be carried out; ``None`` when it can, or need not any more."""
+        checking = asyncio.ensure_future(
+            bookkeeping(
+                PREFLIGHT,
+                PreflightInput(spec=spec),
+                heartbeat_timeout=timedelta(seconds=spec.runtime.heartbeat_timeout_seconds),
+                summary="check every component",
+            )
+        )
+        await workflow.wait_condition(lambda: checking.done() or bool(self._stop_status))
+        if not checking.done():
+            checking.cancel()
+        try:
+            report = await checking
+        except (FailureError, asyncio.CancelledError) as error:
+            if self._stop_status and is_cancelled_exception(error):
+                return None
+            return self._refused(root_cause(error), exit_code_of(error) or 1)
+        if report.problems or report.unreachable:
+            return self._refused(
+                "\n".join([*report.problems, *report.unreachable]), 2 if report.problems else 3
+            )
+        return None
+
+    def _refused(self, message: str, exit_code: int) -> LaunchResult:
+        return LaunchResult(
+            launch_id=self._input.launch_id, status="failed", error=message, exit_code=exit_code
+        )
 
     async def _watch_deadline(self, seconds: float) -> None:
         if seconds > 0:
@@ -105,7 +138,7 @@ class LaunchWorkflow:
                     request_count=len(self._input.spec.requests),
                     request=request,
                     runtime=self._input.spec.runtime,
-                    task_concurrency=self._input.spec.task_concurrency,
+                    task_concurrency=concurrency_of(self._input.spec, request),
                     temporal=TemporalInfo(
                         namespace=info.namespace,
                         workflow_id=info.workflow_id,
@@ -125,31 +158,35 @@ class LaunchWorkflow:
             if self._stop_status:
                 await self._signal(self._current, STOP_SIGNAL, self._stop_status, self._stop_reason)
             self._results[key] = await self._current
-        except ChildWorkflowError as error:
+        except FailureError as error:
+            # Its workflow failed, was terminated, or could not be started: the others go on.
             self._results[key] = failed_request(key, request, error)
         finally:
             self._current = None
 
     def _result(self) -> LaunchResult:
         results = list(self._results.values())
-        codes = [result.exit_code for result in results]
         valid = sum(result.valid for result in results)
-        if self._stop_status:
-            self._state = "timed_out" if self._stop_status == "timed_out" else "cancelled"
-        elif valid == len(results):
-            self._state = "completed"
+        code = max((result.exit_code for result in results), default=0)
+        status: LaunchStatusName
+        if valid == len(self._input.spec.requests):
+            status = "completed"  # also when it was stopped in the moment in which it was done
+        elif self._stop_status == "timed_out":
+            status, code = "timed_out", 1
+        elif self._stop_status:
+            status, code = "cancelled", 130
         else:
-            self._state = "partial_failure" if valid else "failed"
-        code = 130 if self._state == "cancelled" else max(codes, default=0)
-        if self._state == "timed_out":
-            code = 1
+            status = "partial_failure" if valid else "failed"
         return LaunchResult(
             launch_id=self._input.launch_id,
-            status=self._state,
+            status=status,
             requests=results,
-            error=self._stop_reason or "\n".join(result.error for result in results if result.error),
+            error="" if status == "completed" else self._error(results),
             exit_code=code,
         )
+
+    def _error(self, results: list[RequestResult]) -> str:
+        return self._stop_reason or "\n".join(result.error for result in results if result.error)
 
     async def _stop(self, status: str, reason: str) -> None:
         if self._stop_status:
@@ -217,12 +254,12 @@ class LaunchWorkflow:
         )
 
     @workflow.signal(name=CANCEL_SIGNAL)
-    async def cancel(self, reason: str) -> None:
+    async def cancel(self, reason: str = "") -> None:
         """Cancel what runs, clean up, and end as cancelled."""
         await self._stop("cancelled", reason or "cancelled")
 
     @workflow.signal(name=PAUSE_SIGNAL)
-    async def pause(self, reason: str) -> None:
+    async def pause(self, reason: str = "") -> None:
         """Start no further attempts."""
         self._paused = reason or "paused by an operator"
         self._show()
@@ -238,14 +275,14 @@ class LaunchWorkflow:
             await self._signal(self._current, RESUME_SIGNAL)
 
 
-def failed_request(key: str, request: RunRequest, error: ChildWorkflowError) -> RequestResult:
+def concurrency_of(spec: LaunchSpec, request: RunRequest) -> int:
+    """Attempts at a time: the launch's limit, or its provider's when that is smaller (0 is none)."""
+    limit = spec.runtime.provider_limits.get(request.environment.id, 0)
+    return min(spec.task_concurrency, limit) if limit else spec.task_concurrency
+
+
+def failed_request(key: str, request: RunRequest, error: FailureError) -> RequestResult:
     """The result of a request whose workflow failed: it could not be prepared, or we have a bug."""
-    cause: BaseException | None = error.cause
-    if isinstance(cause, ActivityError):
-        cause = cause.cause
-    code = 1
-    if isinstance(cause, ApplicationError) and cause.details and isinstance(cause.details[0], int):
-        code = cause.details[0]
     return RequestResult(
         key=key,
         status="failed",
@@ -253,6 +290,6 @@ def failed_request(key: str, request: RunRequest, error: ChildWorkflowError) -> 
         harness=request.harness.id,
         model=request.model.id,
         environment=request.environment.id,
-        error=cause.message if isinstance(cause, ApplicationError) else str(cause or error),
-        exit_code=code,
+        error=root_cause(error),
+        exit_code=exit_code_of(error) or 1,
     )

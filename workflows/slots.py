@@ -34,10 +34,12 @@ class Slots:
         if workflow_id in self.waiting:
             self.waiting.remove(workflow_id)
 
-    def park(self, attempt: ParkedAttempt) -> None:
-        """An attempt gives its slot back; one that is over already does not matter."""
-        if attempt.workflow_id in self.running:
-            self.parked[attempt.workflow_id] = attempt
+    def park(self, attempt: ParkedAttempt) -> bool:
+        """An attempt gives its slot back. False for one that is over already, or that nobody knows."""
+        if attempt.workflow_id not in self.running:
+            return False
+        self.parked[attempt.workflow_id] = attempt
+        return True
 
     def want(self, workflow_id: str) -> None:
         """A parked attempt wants to go on."""

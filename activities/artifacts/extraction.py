@@ -62,7 +62,7 @@ class Extraction:
                 try:
                     self._take(member, reader, writer)
                 except _RefusedError as refused:
-                    self._refuse(_shown(member.name), str(refused))
+                    self._refuse(self._below(member.name), str(refused))
             # Only now, so that nothing was ever written through a link.
             for parts in self._links:
                 self._place(parts, writer)
@@ -102,7 +102,7 @@ class Extraction:
         size, mode = member.size, member.mode | 0o600
         if member.kind is MemberKind.HARD_LINK:
             content, size, mode = self._linked(member, writer)
-        self._meter.content(size, _shown(member.name))
+        self._meter.content(size, _shown("/".join((self._name, *parts))))
         self._write(parts, content, size, mode, writer)
 
     def _parts(self, name: str) -> Parts:
@@ -164,9 +164,15 @@ class Extraction:
             except _RefusedError as refused:
                 reason = str(refused)
         if reason:
-            self._refuse(_shown("/".join((self._name, *parts))), reason)
+            self._refuse(_shown("/".join(parts)), reason)
         else:
             self._entries[parts] = TreeEntry(parts, LINK, 0o777, self._links[parts])
+
+    def _below(self, name: str) -> str:
+        """A member's name for people: relative to the source where it is below it."""
+        while name.startswith("./"):
+            name = name[2:]
+        return _shown("." if name.rstrip("/") == self._name else name.removeprefix(f"{self._name}/"))
 
     def _refuse(self, path: str, reason: str) -> None:
         self._result.refused_count += 1

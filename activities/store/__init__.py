@@ -12,23 +12,40 @@ from .reservation import list_runs
 from .run_log import install_run_log, run_log_scope
 from .run_store import RunStore, open_store
 from .state import DriverRecord, RequestState, TaskEntry
-from .task_records import worst_severity
+from .takeover import BorrowedRecord, TakeOver
+from .task_records import (
+    AttemptAnalysis,
+    attempt_digest,
+    compose,
+    decompose,
+    is_unscored,
+    outcome_of,
+    worst_severity,
+)
 from .tasks import task_digest
 
 __all__ = [
+    "AttemptAnalysis",
+    "BorrowedRecord",
     "DriverRecord",
     "EventSource",
     "ExecutionStore",
     "ProgressWriter",
     "RequestState",
     "RunStore",
+    "TakeOver",
     "TaskEntry",
     "UnclassifiedRecordError",
     "UnclassifiedTask",
+    "attempt_digest",
+    "compose",
+    "decompose",
     "install_run_log",
+    "is_unscored",
     "list_runs",
     "open_progress",
     "open_store",
+    "outcome_of",
     "read_events",
     "read_model",
     "read_run_info",

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Collection
 from pathlib import Path
 
+from pydantic import BaseModel
+
+from ...contracts.errors import RecordError
 from ...contracts.records import EvaluationCheckpoint
-from .files import find_model
+from .files import encode, find_model
 from .layout import task_file_stem
 from .writer import MaskingWriter
+
+_SEALED = ("prepared", "result")
 
 
 class EvaluationCheckpoints:
@@ -19,12 +26,34 @@ class EvaluationCheckpoints:
         self._writer = writer
 
     def save(self, checkpoint: EvaluationCheckpoint) -> None:
-        """Write durably, in place of the one before."""
-        self._writer.write_state(self._path(checkpoint.task_id, checkpoint.attempt), checkpoint, durable=True)
+        """Write durably, in place of the one before, with the digests of prepared task and result."""
+        known = self._writer.redactor.known
+        parts = {name: known(getattr(checkpoint, name).model_dump(mode="json")) for name in _SEALED}
+        digests = {**checkpoint.digests, **{name: _digest(part) for name, part in parts.items()}}
+        sealed = checkpoint.model_copy(update={"digests": digests})
+        self._writer.write_state(self._path(checkpoint.task_id, checkpoint.attempt), sealed, durable=True)
 
     def find(self, task_id: str, attempt: int) -> EvaluationCheckpoint | None:
-        """The checkpoint of an attempt, if there is one; RecordError when it is broken."""
-        return find_model(self._path(task_id, attempt), EvaluationCheckpoint)
+        """The checkpoint of an attempt, if there is one.
+
+        Raises RecordError when it is broken: not what its schema says, changed after it was
+        written, or another attempt's.
+        """
+        path = self._path(task_id, attempt)
+        checkpoint = find_model(path, EvaluationCheckpoint)
+        if checkpoint is None:
+            return None
+        if (checkpoint.task_id, checkpoint.attempt) != (task_id, attempt):
+            raise RecordError(f"{path}: belongs to attempt {checkpoint.attempt} of {checkpoint.task_id!r}")
+        for name in _SEALED:
+            if checkpoint.digests.get(name) != _digest(getattr(checkpoint, name)):
+                raise RecordError(f"{path}: the digest of {name!r} is not the one that was recorded")
+        return checkpoint
+
+    def stems(self) -> set[str]:
+        """File stems of all tasks with a checkpoint, from one look at the directory."""
+        names = (path.name.removesuffix(".json") for path in self._directory.glob("*.a[0-9]*.json"))
+        return {name.rpartition(".a")[0] for name in names}
 
     def remove_scored(self, task_id: str, *, keep: Collection[int]) -> None:
         """Remove those of a finished task but of the attempts to ``keep``: they never got a score."""
@@ -35,3 +64,9 @@ class EvaluationCheckpoints:
 
     def _path(self, task_id: str, attempt: int) -> Path:
         return self._directory / f"{task_file_stem(task_id)}.a{attempt}.json"
+
+
+def _digest(value: BaseModel | object) -> str:
+    """sha256 of a value as it will be read again, whatever the order of its keys."""
+    stored = json.loads(encode(value))  # not orjson: integers beyond 64 bits must stay integers
+    return hashlib.sha256(json.dumps(stored, sort_keys=True, separators=(",", ":")).encode()).hexdigest()

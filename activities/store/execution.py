@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from ...contracts.result import RunResult, TrajectoryStep
 from ...contracts.task import PreparedTask
 from .files import append, encode, find_model, read_bytes, read_json, read_model
 from .layout import safe_component
+from .linking import link_tree
 from .writer import MaskingWriter
 
 
@@ -150,15 +150,13 @@ class ExecutionStore:
         self.save_result(earlier.load_result())
         if earlier._artifacts.is_dir():
             shutil.rmtree(self._artifacts, ignore_errors=True)
-            shutil.copytree(earlier._artifacts, self._artifacts, symlinks=True, copy_function=_link_or_copy)
+            link_tree(earlier._artifacts, self._artifacts)
+
+    def discard(self) -> None:
+        """Forget what was stored of this execution, the files that it kept included."""
+        shutil.rmtree(self._dir, ignore_errors=True)
+        shutil.rmtree(self._artifacts, ignore_errors=True)
 
     def exists(self) -> bool:
         """True when anything of this execution was stored."""
         return self._dir.is_dir()
-
-
-def _link_or_copy(source: str, destination: str) -> None:
-    try:
-        os.link(source, destination, follow_symlinks=False)
-    except OSError:  # another device, or a file system without hard links
-        shutil.copy2(source, destination, follow_symlinks=False)

@@ -141,8 +141,21 @@ def _convert_attempt(attempt: dict[str, Any]) -> dict[str, Any]:
         "artifacts": attempt.get("artifacts") or {},
         "meta": {key: meta[key] for key in ("benchmark", "harness") if isinstance(meta.get(key), dict)},
         "extra": extra,
-        "analysis_result": attempt.get("analysis_result") or {},
+        "analysis_result": _convert_analysis(attempt.get("analysis_result")),
     }
+
+
+def _convert_analysis(value: Any) -> dict[str, Any]:
+    """Version 2 says of an analyzer's family whether the attempt is a bad case, and why."""
+    converted: dict[str, Any] = {}
+    for name, item in _map(value).items():
+        result = _map(item)
+        finding = {"label": "badcase", "value": result.get("score"), "details": _map(result.get("details"))}
+        converted[name] = {
+            "findings": [finding] if result.get("is_badcase") is True else [],
+            "error": str(result["error"]) if result.get("error") else None,
+        }
+    return converted
 
 
 def _map(value: Any) -> dict[str, Any]:

@@ -48,6 +48,14 @@ class ProgressWriter:
         """
         await asyncio.wrap_future(self._submit(events, flush=False))
 
+    def post(self, events: Sequence[ProgressEvent]) -> Future[None]:
+        """:meth:`emit` without waiting: what follows may go on while the disk is busy.
+
+        The future is done when ``events`` are written; nothing that depends on them may be reported
+        as finished before.
+        """
+        return self._submit(events, flush=False)
+
     def emit_blocking(self, events: Sequence[ProgressEvent]) -> None:
         """:meth:`emit` for code without an event loop."""
         self._submit(events, flush=False).result()

@@ -117,6 +117,13 @@ class ProgressLog:
         self._written_seq, self._written_at = self._snapshot.last_seq, time.monotonic()
 
 
+def restart_progress(run_dir: Path) -> None:
+    """Remove both progress files, for an analysis that begins its own; OSError when that fails."""
+    with file_lock(run_dir / ".state" / "locks" / "progress.lock"):
+        for name in ("progress.jsonl", "progress.json"):
+            (run_dir / name).unlink(missing_ok=True)
+
+
 def parse_lines(lines: Iterable[bytes]) -> Iterator[ProgressEvent]:
     """The events of complete lines; one that is none (cut off, completed later) is left out."""
     for line in lines:

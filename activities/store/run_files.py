@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 
 from ...contracts.metrics import MetricReport
-from ...contracts.records import RunInfo, RunParams, RunStatus
+from ...contracts.records import AnalysisSummary, RunInfo, RunParams, RunStatus
 from .files import file_lock, read_json, read_model, remove_leftovers, write_atomic
 from .legacy import read_run_info
 from .writer import MaskingWriter
@@ -35,6 +35,8 @@ class RunFiles:
         self._params = run_dir / "params.json"
         self._metrics = run_dir / "metrics.json"
         self._summary = run_dir / "summary.md"
+        self._analysis = run_dir / "analysis_summary.json"
+        self._analysis_text = run_dir / "analysis_summary.md"
         self._progress = run_dir / "progress.jsonl"
         self._lock = run_dir / ".state" / "locks" / "run_info.lock"
         self._writer = writer
@@ -93,9 +95,21 @@ class RunFiles:
 
     def save_summary(self, text: str) -> str:
         """Write ``summary.md``; returns its path relative to the run directory."""
-        masked = self._writer.redactor.known_text(text)
-        write_atomic(self._summary, masked.encode("utf-8", "replace"), durable=True)
+        self._write_text(self._summary, text)
         return self._summary.name
+
+    def save_analysis(self, summary: AnalysisSummary, text: str) -> None:
+        """Write ``analysis_summary.json`` and, with ``text``, ``analysis_summary.md``."""
+        self._writer.write_record(self._analysis, summary, durable=True)
+        self._write_text(self._analysis_text, text)
+
+    def analysis(self) -> AnalysisSummary:
+        """What ``analysis_summary.json`` says."""
+        return read_model(self._analysis, AnalysisSummary)
+
+    def _write_text(self, path: Path, text: str) -> None:
+        masked = self._writer.redactor.known_text(text)
+        write_atomic(path, masked.encode("utf-8", "replace"), durable=True)
 
     def _update(self, values: dict[str, Any]) -> None:
         with file_lock(self._lock):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import shutil
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from functools import lru_cache
@@ -32,7 +32,7 @@ from .legacy import UnclassifiedTask, read_task_for_display
 from .reservation import STATE_DIR, driver_of, reserve_by_time, reserve_directory
 from .run_files import RunFiles
 from .state import DriverRecord, RequestState, TaskEntry
-from .task_records import TaskRecords, compose, decompose, is_fatal, outcome_of
+from .task_records import AttemptAnalysis, TaskRecords, compose, decompose, is_unscored, outcome_of
 from .tasks import TaskList
 from .writer import MaskingWriter
 
@@ -232,9 +232,26 @@ class RunStore:
                 self._records.archive(task_id, self.run_dir / "retry_details")
             return self._checkpoints.finished(task_id)
 
+    def keep_attempt(self, checkpoint: AttemptCheckpoint, success_of: SuccessOf) -> None:
+        """Store a finished attempt of a task whose others are still to come, without looking at those."""
+        with self._task_lock(checkpoint.task_id):
+            self._checkpoints.save(checkpoint, outcome_of(checkpoint, success_of(checkpoint.record)))
+
+    def has_finished_work(self) -> bool:
+        """True when there is a task record, a finished attempt or an execution that awaits its evaluation."""
+        return bool(self._records.stems() or self._checkpoints.stems() or self.evaluation_checkpoints.stems())
+
+    def checkpoint_stems(self) -> set[str]:
+        """File stems of all unfinished tasks with finished attempts."""
+        return self._checkpoints.stems()
+
     def finished_attempts(self, task_id: str) -> list[FinishedAttempt]:
         """Attempts of an unfinished task that are done."""
         return self._checkpoints.finished(task_id)
+
+    def attempt_checkpoint(self, task_id: str, attempt: int) -> AttemptCheckpoint | None:
+        """A finished attempt of an unfinished task. Raises RecordError when it is broken."""
+        return self._checkpoints.find(task_id, attempt)
 
     def attempt(self, task_id: str, attempt: int) -> AttemptCheckpoint | None:
         """A finished attempt, whether or not its task is finished, too."""
@@ -242,6 +259,15 @@ class RunStore:
         if checkpoint is None and (record := self._records.find(task_id)):
             checkpoint = decompose(record).get(attempt)
         return checkpoint
+
+    def save_analysis(self, task_id: str, found: Mapping[str, AttemptAnalysis]) -> int:
+        """Add what analyzers found to the record of a finished task, by attempt number.
+
+        Durable, in one step, and safe to repeat. A task that is not finished, or an attempt that was
+        executed again since it was analysed, is left alone. Returns how many attempts have changed.
+        """
+        with self._task_lock(task_id):
+            return self._records.add_analysis(task_id, found)
 
     def has_record(self, task_id: str) -> bool:
         """True when the task is finished."""
@@ -282,8 +308,8 @@ class RunStore:
     def _finish(self, record: TaskRecord) -> None:
         """Write the record, then remove what it was made of."""
         self._records.save(record)
-        fatal = {int(number) for number, attempt in record.attempts.items() if is_fatal(attempt)}
-        self.evaluation_checkpoints.remove_scored(record.task_id, keep=fatal)
+        unscored = {int(number) for number, attempt in record.attempts.items() if is_unscored(attempt)}
+        self.evaluation_checkpoints.remove_scored(record.task_id, keep=unscored)
         self._checkpoints.remove(record.task_id)
         shutil.rmtree(self._state / "work" / task_file_stem(record.task_id), ignore_errors=True)
 

@@ -13,6 +13,7 @@ from pydantic import BaseModel
 
 from ...contracts.metrics import MetricReport
 from ...contracts.records import (
+    AnalysisSummary,
     AttemptCheckpoint,
     EvaluationCheckpoint,
     ProgressEvent,
@@ -24,6 +25,7 @@ from ...contracts.records import (
 )
 
 SCHEMAS: dict[str, type[BaseModel]] = {
+    "analysis_summary": AnalysisSummary,
     "attempt_checkpoint": AttemptCheckpoint,
     "evaluation_checkpoint": EvaluationCheckpoint,
     "metrics": MetricReport,

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from ...contracts.activities import FinishedAttempt
+from ...contracts.analyzer import AnalyzerResult
 from ...contracts.issues import Severity
 from ...contracts.records import AttemptCheckpoint, AttemptRecord, TaskRecord
 from ...contracts.request import AttemptsSpec
-from .files import sync_directory
+from .files import encode, sync_directory
 from .layout import task_file_stem
 from .legacy import read_task_record
 from .writer import MaskingWriter
@@ -22,6 +25,11 @@ _SUFFIX = ".json"
 def is_fatal(record: AttemptRecord) -> bool:
     """True when the attempt cannot be scored."""
     return any(issue.severity is Severity.FATAL for issue in record.issues)
+
+
+def is_unscored(record: AttemptRecord) -> bool:
+    """True when the attempt has no score, so that its evaluation may be taken up again."""
+    return is_fatal(record) or not record.metrics
 
 
 def worst_severity(record: TaskRecord) -> Severity | None:
@@ -64,6 +72,21 @@ def decompose(record: TaskRecord) -> dict[int, AttemptCheckpoint]:
     }
 
 
+@dataclass(frozen=True)
+class AttemptAnalysis:
+    """What analyzers found in one attempt."""
+
+    digest: str
+    """:func:`attempt_digest` of the attempt that they looked at."""
+    results: Mapping[str, AnalyzerResult]
+    """By analyzer id."""
+
+
+def attempt_digest(record: AttemptRecord) -> str:
+    """sha256 (hex) of an attempt's result, whatever was found in it."""
+    return hashlib.sha256(encode(record.model_copy(update={"analysis_result": {}}))).hexdigest()
+
+
 class TaskRecords:
     """The record files of one run directory."""
 
@@ -96,6 +119,20 @@ class TaskRecords:
         """The record of a task; RecordError when it is broken or of an unclassified older version."""
         path = self.path(task_id)
         return None if path is None else read_task_record(path)
+
+    def add_analysis(self, task_id: str, found: Mapping[str, AttemptAnalysis]) -> int:
+        """Add results to the attempts they belong to, and write when there are any; returns for how many."""
+        record, added = self.find(task_id), 0
+        for number, analysis in found.items():
+            attempt = record.attempts.get(number) if record else None
+            if attempt is None or attempt_digest(attempt) != analysis.digest:
+                continue  # executed again in the meantime: these results are about something else
+            if {**attempt.analysis_result, **analysis.results} != attempt.analysis_result:
+                attempt.analysis_result.update(analysis.results)
+                added += 1
+        if record is not None and added:
+            self.save(record)
+        return added
 
     def archive(self, task_id: str, directory: Path) -> None:
         """Move the record of a task that is executed again to ``directory``."""

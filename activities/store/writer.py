@@ -11,7 +11,15 @@ from ..redaction import Redactor
 from .files import encode, write_atomic
 
 CONTENT_KEYS = frozenset(
-    {"ground_truth", "final_answer", "metrics", "trajectory", "resolved_execution_plans", "categories"}
+    {
+        "ground_truth",
+        "final_answer",
+        "metrics",
+        "trajectory",
+        "resolved_execution_plans",
+        "categories",
+        "analysis_result",
+    }
 )
 """What benchmark, agent and verifier said, and maps keyed by their words: field names mean nothing there."""
 

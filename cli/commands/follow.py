@@ -15,22 +15,22 @@ from ..verdict import Gates, judge_launch
 from .output import print_json
 
 if TYPE_CHECKING:
+    from ...contracts.launch import LaunchSpec
     from ...contracts.request import LogLevel, ProgressMode
-    from ..config import ResolvedRun
     from ..launcher import LaunchHandle
 
 
-async def start_and_follow(resolved: ResolvedRun, gates: Gates, *, detach: bool, as_json: bool) -> int:
-    """Start the run; follow it unless ``detach``. Returns the exit code."""
-    handle = await launcher.start(resolved, StartOptions(detach=detach))
+async def start_and_follow(spec: LaunchSpec, gates: Gates, *, detach: bool, as_json: bool) -> int:
+    """Start the launch; follow it unless ``detach``. Returns the exit code."""
+    handle = await launcher.start(spec, StartOptions(detach=detach))
     if detach:
         _print_started(handle, as_json=as_json)
         return 0
     return await follow_to_end(
         handle,
         gates,
-        progress=resolved.runtime.progress,
-        log_level=resolved.runtime.log_level,
+        progress=spec.runtime.progress,
+        log_level=spec.runtime.log_level,
         as_json=as_json,
     )
 

@@ -51,7 +51,7 @@ def run(
     from .output import print_values, warn
 
     gates = parse_gates(fail_under, max_unevaluated)
-    store = leave_literal if dry_run else _literal_store()
+    store = leave_literal if dry_run else literal_store()
     resolved = resolve_run(flags.arguments(), store_literal=store)
     _check_gates(gates, resolved)
     for warning in resolved.warnings:
@@ -61,10 +61,10 @@ def run(
         return 0
     from .follow import start_and_follow
 
-    return asyncio.run(start_and_follow(resolved, gates, detach=detach, as_json=as_json))
+    return asyncio.run(start_and_follow(resolved.spec(), gates, detach=detach, as_json=as_json))
 
 
-def _literal_store() -> StoreLiteral:
+def literal_store() -> StoreLiteral:
     """Where a key that was written out goes: a private file, or nowhere with a cluster."""
     from ..config import HomeSecretStore, refuse_literal
     from ..connection import resolve_connection

@@ -1,6 +1,7 @@
 """Configuration: files, variables, flags and SDK arguments, resolved into one request."""
 
 from .arguments import LATEST, RunArguments
+from .launch_file import LaunchArguments, ResolvedLaunch, resolve_launch
 from .listing import ShownValue, effective_values, file_values
 from .places import Origin
 from .resolve import ResolvedRun, resolve_run
@@ -9,7 +10,9 @@ from .secret_store import HomeSecretStore, StoreLiteral, leave_literal, refuse_l
 __all__ = [
     "LATEST",
     "HomeSecretStore",
+    "LaunchArguments",
     "Origin",
+    "ResolvedLaunch",
     "ResolvedRun",
     "RunArguments",
     "ShownValue",
@@ -18,5 +21,6 @@ __all__ = [
     "file_values",
     "leave_literal",
     "refuse_literal",
+    "resolve_launch",
     "resolve_run",
 ]

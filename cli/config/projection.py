@@ -44,6 +44,20 @@ def file_layer(document: Document, ids: Mapping[str, str]) -> Layer:
     return projector.layer
 
 
+def request_layer(document: Document, written: Path, values: Mapping[str, JsonValue]) -> Layer:
+    """A launch file's ``defaults`` or ``requests[i]``, found at ``written`` in its document."""
+    projector = _Projector(document.file, document.lines)
+    for kind in SECTIONS:
+        parameters = _map_at(values, kind)
+        if parameters is not None:
+            if "id" in parameters:
+                projector.put((kind, "id"), parameters.pop("id"), (*written, kind, "id"))
+            projector.put_component(kind, parameters, (*written, kind))
+    for section in ("model", "execution", "runtime", "output"):
+        projector.put_map((section,), _map_at(values, section) or {}, (*written, section))
+    return projector.layer
+
+
 def value_layer(source: str, path: Path, value: JsonValue) -> Layer:
     """The layer of one flag or argument. ``path`` may be a component's, with flat parameters."""
     projector = _Projector(source, {})
@@ -63,7 +77,7 @@ def _map_at(data: Mapping[str, JsonValue], *keys: str) -> dict[str, JsonValue] |
         if not isinstance(current, dict) or key not in current:
             return None
         current = current[key] or {}
-    return current if isinstance(current, dict) else None
+    return dict(current) if isinstance(current, dict) else None
 
 
 class _Projector:

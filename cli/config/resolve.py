@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ...contracts.errors import ConfigurationError
-from ...contracts.launch import LaunchRuntime
+from ...contracts.launch import LaunchRuntime, LaunchSpec
 from ...contracts.request import RequestMetadata, ReuseSpec, RunRequest
 from ...plugins.registry import Registry, load_registry
 from .arguments import DEFAULT_ENVIRONMENT, Naming, RunArguments, argument_layers
@@ -33,6 +33,7 @@ from .secret_fields import SecretFields
 from .secret_store import StoreLiteral
 
 RegistryLoader = Callable[[Sequence[str]], Registry]
+LayersOf = Callable[[Mapping[str, str]], Sequence[Layer]]
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,12 @@ class ResolvedRun:
         """Attempts of the whole launch at a time; a single run has one number for both."""
         return self.request.execution.task_concurrency
 
+    def spec(self) -> LaunchSpec:
+        """A launch of this one request."""
+        return LaunchSpec(
+            task_concurrency=self.task_concurrency, runtime=self.runtime, requests=[self.request]
+        )
+
 
 def resolve_run(
     arguments: RunArguments,
@@ -60,19 +67,22 @@ def resolve_run(
     cwd: Path | None = None,
     env: Mapping[str, str] = os.environ,
     registry_loader: RegistryLoader = load_registry,
+    between: LayersOf = lambda ids: [],
+    request_name: str = "",
 ) -> ResolvedRun:
     """Merge defaults, configuration files and ``arguments`` into one validated request.
 
     ``store_literal`` is called last, and only for secrets that were written out, so that nothing is
     written for a request that is refused. ``results_dir`` is relative to ``cwd``, ``recipe_dirs`` to
-    the file that names them.
+    the file that names them. ``between`` gives further layers above the files and below the arguments,
+    for the component ids of the run.
 
     Raises:
         UsageError: something is wrong; the message names its place and what to change.
     """
     cwd = (cwd or Path.cwd()).absolute()
     documents = _read(config_files(cwd, env, arguments.config))
-    merged = merge_layers(_layers(arguments, documents, naming))
+    merged = merge_layers(_layers(arguments, documents, naming, between))
     places = places_of(merged)
     secrets = SecretFields(env, places.describe)
     tree = secrets.expand_tree(merged.data)
@@ -87,8 +97,13 @@ def resolve_run(
     results_dir = str(cwd / Path(config.runtime.results_dir).expanduser())
     shared = config.runtime.model_dump(include=set(LaunchRuntime.model_fields))
     runtime = LaunchRuntime.model_validate({**shared, "results_dir": results_dir, "recipe_dirs": recipe_dirs})
-    metadata = RequestMetadata(config_path=documents[-1].file if documents else "", recipe_dirs=recipe_dirs)
     origins = {dotted(path): origin for path, origin in merged.places.items() if origin is not DEFAULT}
+    metadata = RequestMetadata(
+        config_path=documents[-1].file if documents else "",
+        recipe_dirs=recipe_dirs,
+        request_name=request_name,
+        explicit=sorted(path for path in origins if path.startswith("execution.")),
+    )
     return ResolvedRun(_request(config, metadata), runtime, origins, warnings)
 
 
@@ -99,7 +114,9 @@ def _read(files: Sequence[Path]) -> list[Document]:
     return documents
 
 
-def _layers(arguments: RunArguments, documents: list[Document], naming: Naming) -> list[Layer]:
+def _layers(
+    arguments: RunArguments, documents: list[Document], naming: Naming, between: LayersOf
+) -> list[Layer]:
     ids = {
         "benchmark": arguments.benchmark,
         "harness": arguments.harness,
@@ -113,6 +130,7 @@ def _layers(arguments: RunArguments, documents: list[Document], naming: Naming) 
     return [
         base,
         *(file_layer(document, ids) for document in documents),
+        *between(ids),
         *argument_layers(arguments, naming),
     ]
 

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 from command_line import CommandLine, Ended, Running, kill_and_wait, wait_for
 from file_locks import all_held, held, wait_until_wanted
-from gates import Gates
 from gated_runs import TASKS, make_command_line, run_gated, start_gated
+from gates import Gates
 from run_directory import assert_progress_is_whole, comparable
 
 Kill = Callable[[CommandLine, Gates, Running], None]

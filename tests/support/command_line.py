@@ -192,10 +192,20 @@ class CommandLine:
 
     @property
     def server_pid(self) -> int:
-        """Of the embedded server."""
-        state = json.loads((self.home / "server" / "state.json").read_bytes())
-        pid: int = state["pid"]
+        """Of the embedded server, as it was started last."""
+        pid: int = self._server_state["pid"]
         return pid
+
+    @property
+    def server_port(self) -> int:
+        """Where it listens for Temporal clients."""
+        port: int = self._server_state["grpc_port"]
+        return port
+
+    @property
+    def _server_state(self) -> dict[str, Any]:
+        state: dict[str, Any] = json.loads((self.home / "server" / "state.json").read_bytes())
+        return state
 
     def start(self, *arguments: str, env: Mapping[str, str] | None = None) -> Running:
         """Start a command; its output goes to files, so that nothing ever waits for a reader."""

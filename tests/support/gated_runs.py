@@ -12,16 +12,20 @@ from gates import Gates
 TASKS = ["plan", "open", "prepare", "start", "run", "collect", "evaluate", "close", "save", "announce"]
 CONFIG = """
 runtime:
-  heartbeat_timeout_seconds: 4
+  heartbeat_timeout_seconds: {heartbeat_timeout_seconds}
   cleanup_grace_seconds: 20
   progress: plain
 """
+QUICK_HEARTBEAT = 4
+"""Seconds until the work of a killed worker is given to another; two would do on an idle machine."""
+SLOW_HEARTBEAT = 60
+"""Longer than a server is away, so that a living worker keeps its work."""
 
 
 def make_command_line(home: Path, folder: Path) -> CommandLine:
     """A command line that finds the gated components, as an installed extension."""
-    package = Path(__file__).parent / "gated_package"
-    return CommandLine(home, folder, {**os.environ, "PYTHONPATH": str(package)})
+    paths = [str(Path(__file__).parent / "gated_package"), os.environ.get("PYTHONPATH", "")]
+    return CommandLine(home, folder, {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))})
 
 
 def start_gated(
@@ -30,11 +34,12 @@ def start_gated(
     *options: str,
     tasks: list[str] = TASKS,
     concurrency: int = 1,
+    heartbeat: int = QUICK_HEARTBEAT,
 ) -> Running:
     """Start a run of ``tasks``; by default one after the other, so that a kill hits one of them."""
-    # One file for all: run_info.json names it, and runs are compared.
-    config = command_line.home.parent / "gated.yaml"
-    config.write_text(CONFIG, encoding="utf-8")
+    # One file for all runs: run_info.json names it, and runs are compared.
+    config = command_line.home.parent / f"heartbeat_{heartbeat}.yaml"
+    config.write_text(CONFIG.format(heartbeat_timeout_seconds=heartbeat), encoding="utf-8")
     return command_line.start(
         *("run", "gated", "gated", "none", "--env", "gated", "--config", str(config)),
         *("--benchmark-params", json.dumps({"tasks": tasks}), "--task-concurrency", str(concurrency)),
@@ -43,8 +48,6 @@ def start_gated(
     )
 
 
-def run_gated(
-    command_line: CommandLine, gates: Gates, *options: str, tasks: list[str] = TASKS, concurrency: int = 1
-) -> Ended:
+def run_gated(command_line: CommandLine, gates: Gates, *, tasks: list[str] = TASKS) -> Ended:
     """The same to its end."""
-    return start_gated(command_line, gates, *options, tasks=tasks, concurrency=concurrency).wait()
+    return start_gated(command_line, gates, tasks=tasks).wait()

@@ -4,11 +4,22 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import dataclass
 from pathlib import Path
 
 from command_line import wait_for
 
 VARIABLE = "AGENTCOMPASS_TEST_GATES"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A hook of a task that ``began`` or ``ended`` in a process."""
+
+    task: str
+    hook: str
+    what: str
+    pid: int
 
 
 class Gates:
@@ -36,11 +47,14 @@ class Gates:
         """Let the hook go on."""
         self._file(task, hook, "closed").unlink()
 
+    def entries(self) -> list[Entry]:
+        """The ledger."""
+        lines = (self.folder / "ledger.jsonl").read_text().splitlines()
+        return [Entry(**json.loads(line)) for line in lines]
+
     def calls(self) -> Counter[tuple[str, str, str]]:
         """How often each hook of each task began and ended."""
-        lines = (self.folder / "ledger.jsonl").read_text().splitlines()
-        entries = [json.loads(line) for line in lines]
-        return Counter((entry["task"], entry["hook"], entry["what"]) for entry in entries)
+        return Counter((entry.task, entry.hook, entry.what) for entry in self.entries())
 
     def _file(self, task: str, hook: str, end: str) -> Path:
         return self.folder / f"{task}.{hook}.{end}"

@@ -17,10 +17,11 @@ VARYING = {
     "run_id",
     "launch_id",
     "temporal",
+    "config_path",
     "seq",
     "last_seq",
 }
-"""Times, ids, and the order in which things that are independent of each other happened."""
+"""Times, ids, the place of a configuration file, and the order of things independent of each other."""
 
 
 def comparable(run_dir: Path) -> dict[str, Any]:
@@ -35,6 +36,11 @@ def comparable(run_dir: Path) -> dict[str, Any]:
         "events": Counter(json.dumps(_stable(event), sort_keys=True) for event in events(run_dir)),
         "summary": _lines_without(run_dir / "summary.md", ("run", "started", "finished", "duration")),
     }
+
+
+def status_of(run_dir: Path) -> str:
+    """The state that ``run_info.json`` tells; empty while it runs."""
+    return str(_json(run_dir / "run_info.json").get("status") or "")
 
 
 def events(run_dir: Path) -> list[dict[str, Any]]:

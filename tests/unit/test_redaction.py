@@ -1,5 +1,6 @@
 """Secrets are masked where they are known or recognisable, and nothing else is."""
 
+import base64
 import logging
 
 import pytest
@@ -22,6 +23,18 @@ def test_registered_value_is_masked_in_text(redactor: Redactor) -> None:
 
 def test_registered_value_is_masked_where_it_is_percent_encoded(redactor: Redactor) -> None:
     assert redactor.text("q=p4ss%22w%5Cord%2F%C3%A9-0123&x=1") == "q=***&x=1"
+
+
+@pytest.mark.parametrize("before", ["", "u", "us", "user:"])
+def test_registered_value_is_masked_in_base64_whatever_stands_before_it(before: str) -> None:
+    redactor = Redactor()
+    redactor.register("key-0123456789-abcdefghij")
+    encoded = base64.b64encode(f"{before}key-0123456789-abcdefghij and more".encode()).decode()
+    masked = redactor.text(encoded)
+    assert "***" in masked
+    # At most the bytes that share a group of four characters with other text can be read.
+    left = [base64.b64decode(part + "=" * (-len(part) % 4)) for part in masked.split("***")]
+    assert b"0123456789" not in b"".join(left) and b"abcdefg" not in b"".join(left)
 
 
 def test_registered_value_is_found_in_json_text_although_it_is_escaped_there(redactor: Redactor) -> None:

@@ -144,6 +144,7 @@ class DetachedProcess:
             "max_output_bytes": max_output_bytes,
         }
         own = {"PATH": line.variables["PATH"], "LANG": "C.UTF-8"}
+        self.directory.touch()
         process = subprocess.Popen(
             [sys.executable, "-I", "-S", str(_SUPERVISOR), str(self.folder), str(lock)],
             env=own | self.scope.markers,

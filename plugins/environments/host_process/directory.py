@@ -52,6 +52,7 @@ class EnvironmentDirectory:
         self._ledger = self.path / "ledger.json"
         self._variables = self.path / "variables.json"
         self._closing = self.path / "closing"
+        self._untouched = self.proc / "untouched"
 
     @classmethod
     def of(cls, root: Path, handle: EnvironmentHandle) -> EnvironmentDirectory:
@@ -87,6 +88,18 @@ class EnvironmentDirectory:
         """True when a removal was begun and its worker died."""
         return self._closing.exists()
 
+    @property
+    def untouched(self) -> bool:
+        """True when nothing was ever started here, so that there is no process to look for.
+
+        It takes a mark to say so: when a command has emptied ``proc/``, processes are looked for.
+        """
+        return self._untouched.exists()
+
+    def touch(self) -> None:
+        """Say that something is about to be started; before it is."""
+        self._untouched.unlink(missing_ok=True)
+
     def create(self, labels: dict[str, str], variables: dict[str, str]) -> None:
         """Make what is missing; the ledger first, so that a crash leaves nothing unlabelled.
 
@@ -107,6 +120,8 @@ class EnvironmentDirectory:
         _write(self._variables, variables)
         for part in (self.work, self.tmp, self.home, self.proc):
             part.mkdir(mode=0o700, exist_ok=True)
+        if earlier is None:  # whoever made it before may have started something, too
+            self._untouched.touch()
 
     def variables(self) -> dict[str, str]:
         """The environment's own variables, as resolved when it was opened."""

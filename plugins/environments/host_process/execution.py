@@ -78,7 +78,8 @@ class Execution:
         return not is_alive(ProcessIdentity.parse(owner))
 
     def note_owner(self) -> None:
-        """Record this process as the one that waits."""
+        """Record this process as the one that waits, before anything is started."""
+        self.directory.touch()
         owner = identity_of(os.getpid())
         self.running.write_text(f"{owner}\n")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+import threading
 import uuid
 from pathlib import Path
 
@@ -41,20 +42,20 @@ def write_file(directory: EnvironmentDirectory, path: str, data: bytes, mode: in
         raise
 
 
-def upload(directory: EnvironmentDirectory, source: Path, destination: str) -> None:
+def upload(directory: EnvironmentDirectory, source: Path, destination: str, stop: threading.Event) -> None:
     """Copy a local file to the path ``destination``, or merge a local tree into that folder."""
     if not source.exists():
         raise FileNotFoundError(f"{source} does not exist")
     if source.is_dir():
-        copy_tree(source, directory.resolve(destination), Links.AS_THEY_ARE)
+        copy_tree(source, directory.resolve(destination), Links.AS_THEY_ARE, stop)
     else:
-        copy_file(source.resolve(), directory.resolve(destination, follow=False))
+        copy_file(source.resolve(), directory.resolve(destination, follow=False), stop)
 
 
-def download(directory: EnvironmentDirectory, source: str, destination: Path) -> None:
+def download(directory: EnvironmentDirectory, source: str, destination: Path, stop: threading.Event) -> None:
     """Copy a file to the path ``destination``, or merge a tree into that folder."""
     found = directory.resolve(source)
     if stat.S_ISDIR(found.stat().st_mode):
-        copy_tree(found, destination, Links.INSIDE_ONLY)
+        copy_tree(found, destination, Links.INSIDE_ONLY, stop)
     else:
-        copy_file(found, destination)
+        copy_file(found, destination, stop)

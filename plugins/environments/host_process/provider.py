@@ -73,7 +73,8 @@ class HostProcess(Environment[HostProcessParams]):
         directory = EnvironmentDirectory.of(self._root, handle)
         if not directory.alive:
             raise EnvironmentLostError(f"environment {handle.id!r} is gone from {directory.path}")
-        await asyncio.to_thread(end_abandoned, directory, self.params.grace_seconds)
+        if not directory.untouched:
+            await asyncio.to_thread(end_abandoned, directory, self.params.grace_seconds)
         return HostProcessSession(directory, self.params, directory.variables())
 
     async def close(self, handle: EnvironmentHandle) -> None:
@@ -100,7 +101,9 @@ class HostProcess(Environment[HostProcessParams]):
 
     def _remove(self, directory: EnvironmentDirectory) -> None:
         if directory.path.is_dir():
-            end_everything(directory, self.params.grace_seconds)
+            # A look at every process of the machine costs ten times the rest of a removal.
+            if not directory.untouched:
+                end_everything(directory, self.params.grace_seconds)
             directory.remove()
 
     def _records(self) -> list[EnvironmentRecord]:

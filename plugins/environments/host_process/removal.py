@@ -22,6 +22,13 @@ def remove_tree(path: Path) -> None:
         path.unlink(missing_ok=True)
         return
     try:
+        path.rmdir()  # most folders are empty, and a walk costs ten times as much
+        return
+    except FileNotFoundError:
+        return
+    except OSError:
+        pass  # not empty, or not to be removed: the walk tells which
+    try:
         _remove(path)
     except PermissionError:
         _open_up(path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -114,12 +115,12 @@ class HostProcessSession(EnvironmentSession):
         await self._in_thread(files.write_file, self._directory, path, data, mode)
 
     async def upload(self, source: Path, destination: str) -> None:
-        """Copy a local file to a path, or merge a local tree into a folder."""
-        await self._in_thread(files.upload, self._directory, source, destination)
+        """Copy a local file to a path, or merge a local tree into a folder; stops when cancelled."""
+        await self._copy(lambda stop: files.upload(self._directory, source, destination, stop))
 
     async def download(self, source: str, destination: Path) -> None:
         """Copy a file to a path, or merge a tree into a folder; links that leave it are left out."""
-        await self._in_thread(files.download, self._directory, source, destination)
+        await self._copy(lambda stop: files.download(self._directory, source, destination, stop))
 
     async def stream_archive(
         self, source: str, *, exclude: Sequence[str] = ()
@@ -136,6 +137,17 @@ class HostProcessSession(EnvironmentSession):
 
     def _all_variables(self, env: dict[str, str] | None) -> dict[str, str]:
         return self._own_variables | self.variables | (env or {})
+
+    async def _copy(self, work: Callable[[threading.Event], None]) -> None:
+        """Copy in a thread. When this is cancelled, the copying has ended before it returns."""
+        stop = threading.Event()
+        copying = asyncio.ensure_future(self._in_thread(work, stop))
+        try:
+            await asyncio.shield(copying)
+        except asyncio.CancelledError:
+            stop.set()
+            await finish(asyncio.wait({copying}))
+            raise
 
     async def _in_thread(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         self._require_alive()

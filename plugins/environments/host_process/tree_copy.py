@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import errno
 import os
-import shutil
 import stat
+import threading
 import uuid
 from enum import Enum
 from pathlib import Path
@@ -26,13 +26,18 @@ class Links(Enum):
     INSIDE_ONLY = "made relative to what they mean; left out when that is outside the tree"
 
 
-def copy_file(source: Path, destination: Path) -> None:
-    """Copy one file with its permission bits. Raises ``OSError`` when it is not a regular file."""
+class CopyStoppedError(Exception):
+    """Whoever wanted the copy does not want it any more."""
+
+
+def copy_file(source: Path, destination: Path, stop: threading.Event) -> None:
+    """Copy one file with its permission bits. Raises ``OSError`` when it is not a regular file,
+    ``CopyStoppedError`` soon after ``stop`` was set."""
     destination.parent.mkdir(parents=True, exist_ok=True)
     target = os.open(destination.parent, os.O_RDONLY | os.O_DIRECTORY)
     try:
         with open_regular(source) as opened:
-            _write_to(opened.fileno(), target, destination.name)
+            _write_to(opened.fileno(), target, destination.name, stop)
     finally:
         os.close(target)
 
@@ -51,11 +56,12 @@ def open_regular(path: Path) -> BinaryIO:
     return os.fdopen(descriptor, "rb")
 
 
-def copy_tree(source: Path, destination: Path, links: Links) -> None:
+def copy_tree(source: Path, destination: Path, links: Links, stop: threading.Event) -> None:
     """Merge the tree ``source`` into the folder ``destination``, which is made when it is missing.
 
     Files are replaced as a whole. A link that stands where a folder belongs is replaced by one.
-    Raises ``OSError`` for what cannot be read, and for a tree that is nested too deep.
+    Raises ``OSError`` for what cannot be read, and for a tree that is nested too deep;
+    ``CopyStoppedError`` soon after ``stop`` was set.
     """
     destination.mkdir(parents=True, exist_ok=True)
     top = os.open(destination, os.O_RDONLY | os.O_DIRECTORY)
@@ -65,7 +71,7 @@ def copy_tree(source: Path, destination: Path, links: Links) -> None:
             target = _folder_below(top, relative)
             try:
                 for name in (*folders, *files):
-                    _copy_entry(opened, name, target, Path(folder), source, links)
+                    _copy_entry(opened, name, target, Path(folder), source, links, stop)
                 if relative.parts:
                     os.fchmod(target, stat.S_IMODE(os.fstat(opened).st_mode) & 0o777 | stat.S_IRWXU)
             finally:
@@ -76,7 +82,15 @@ def copy_tree(source: Path, destination: Path, links: Links) -> None:
         os.close(top)
 
 
-def _copy_entry(opened: int, name: str, target: int, folder: Path, source: Path, links: Links) -> None:
+def _copy_entry(
+    opened: int,
+    name: str,
+    target: int,
+    folder: Path,
+    source: Path,
+    links: Links,
+    stop: threading.Event,
+) -> None:
     mode = os.stat(name, dir_fd=opened, follow_symlinks=False).st_mode
     if stat.S_ISLNK(mode):
         text = os.readlink(name, dir_fd=opened)
@@ -86,7 +100,7 @@ def _copy_entry(opened: int, name: str, target: int, folder: Path, source: Path,
     elif stat.S_ISREG(mode):
         descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=opened)
         try:
-            _write_to(descriptor, target, name)
+            _write_to(descriptor, target, name, stop)
         finally:
             os.close(descriptor)
 
@@ -107,7 +121,7 @@ def _place_link(text: str, name: str, target: int) -> None:
     os.replace(temporary, name, src_dir_fd=target, dst_dir_fd=target)
 
 
-def _write_to(source: int, target: int, name: str) -> None:
+def _write_to(source: int, target: int, name: str, stop: threading.Event) -> None:
     # Under a new name first: what stands at ``name`` may be a link, or a hard link to elsewhere.
     temporary = _temporary(name)
     mode = stat.S_IMODE(os.fstat(source).st_mode) & 0o777 | stat.S_IRUSR | stat.S_IWUSR
@@ -117,8 +131,13 @@ def _write_to(source: int, target: int, name: str) -> None:
             os.fdopen(descriptor, "wb") as written,
             os.fdopen(source, "rb", closefd=False) as read,
         ):
-            shutil.copyfileobj(read, written, _BUFFER_BYTES)
+            while data := read.read(_BUFFER_BYTES):
+                if stop.is_set():
+                    raise CopyStoppedError
+                written.write(data)
             os.fchmod(written.fileno(), mode)
+        if stop.is_set():
+            raise CopyStoppedError
         os.replace(temporary, name, src_dir_fd=target, dst_dir_fd=target)
     except BaseException:
         os.unlink(temporary, dir_fd=target)

@@ -53,6 +53,18 @@ async def test_a_command_of_a_killed_worker_is_ended_by_the_next_one_that_attach
     assert [await runs_inside(session, pid) for pid in pids] == [False, False]
 
 
+async def test_closing_finds_a_process_after_all_traces_of_commands_were_removed(
+    host: HostProcess, session: EnvironmentSession
+) -> None:
+    await session.exec("sleep 600 >/dev/null 2>&1 & echo $! > pid")
+    identity = identity_of(await pid_written_to(session, "pid"))
+    assert identity is not None
+    for trace in (Path(session.workdir).parent / "proc").iterdir():
+        trace.unlink()
+    await host.close(session.handle)
+    assert not is_alive(identity)
+
+
 async def test_attaching_leaves_commands_of_living_workers_and_background_services_alone(
     described: ProviderUnderTest, host: HostProcess, session: EnvironmentSession
 ) -> None:

@@ -1,0 +1,13 @@
+"""Declared artifacts: collecting them from an environment, keeping them, restoring them."""
+
+from .collection import ArtifactCollection
+from .manifest import DECLARED_ARTIFACTS, manifest_of, with_manifest
+from .restore import restore_artifacts
+
+__all__ = [
+    "DECLARED_ARTIFACTS",
+    "ArtifactCollection",
+    "manifest_of",
+    "restore_artifacts",
+    "with_manifest",
+]

@@ -1,0 +1,41 @@
+"""What hooks return, checked where it comes in: extension code may return anything."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from pydantic_core import PydanticSerializationError
+
+from ..contracts.issues import Issue
+from ..contracts.result import RunResult
+from .classification import tidy
+from .store.files import encode
+
+T = TypeVar("T")
+
+
+def of_type(kind: type[T], value: object, hook: str) -> T:
+    """What a hook returned, or a ``TypeError`` that names the hook."""
+    if isinstance(value, kind):
+        return value
+    raise TypeError(f"{hook} returned {type(value).__name__} instead of {kind.__name__}")
+
+
+def checked_result(value: object, hook: str) -> RunResult:
+    """A result that can be stored and read again, its issues fit to be shown, each of them once.
+
+    ``model_copy(update=…)`` does not validate: what it brought in is brought into shape here. Raises
+    ``TypeError`` or ``ValueError`` for what cannot be.
+    """
+    result = of_type(RunResult, value, hook)
+    try:
+        result.model_dump_json(warnings="error")
+    except PydanticSerializationError:
+        result = RunResult.model_validate_json(encode(result))
+    if not result.issues:
+        return result
+    issues: list[Issue] = []
+    for issue in map(tidy, result.issues):
+        if issue not in issues:
+            issues.append(issue)
+    return result.model_copy(update={"issues": issues})

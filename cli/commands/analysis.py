@@ -1,0 +1,106 @@
+"""``agentcompass analysis``: explain the attempts of a finished run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from .gate_flags import AsJson
+
+if TYPE_CHECKING:
+    from ...activities.analysis.rerun import AnalysisReport
+    from ...contracts.request import AnalysisSpec
+
+
+def analysis(
+    input_dir: Annotated[
+        Path, typer.Option("--input", metavar="RUN_DIR", help="The run directory to analyse.")
+    ],
+    output_dir: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            metavar="DIR",
+            help="Where the copy with the results goes.  [default: a new directory beside RUN_DIR]",
+        ),
+    ] = None,
+    override: Annotated[
+        bool, typer.Option("--override", help="Write the results into RUN_DIR itself.")
+    ] = False,
+    analyzer: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--analyzer",
+            metavar="ID",
+            help="Run this analyzer instead of the configured ones; repeatable. See `agentcompass list analyzers`.",
+        ),
+    ] = None,
+    analysis_params: Annotated[
+        str | None,
+        typer.Option(
+            "--analysis-params",
+            metavar="JSON",
+            help="Which analyzers run and with what, as in `agentcompass run`; goes over what the run was given.",
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> int:
+    """Let analyzers look at a run's attempts again; needs no server and changes no score.
+
+    Writes analysis_result into the task records, analysis_summary.json and analysis_summary.md.
+
+    Exit codes: 0 done; 1 an analyzer failed on an attempt; 2 bad usage.
+    """
+    import sys
+
+    from ...activities.analysis.rerun import analyze_run
+    from ...contracts.errors import UsageError
+    from .output import print_json
+
+    if override and output_dir is not None:
+        raise UsageError("--override writes into the run itself, so --output cannot be given with it")
+    if not input_dir.is_dir():
+        raise UsageError(f"{input_dir} is not a directory; give a run directory, which holds run_info.json")
+    given = _spec(analysis_params, analyzer)
+    report = analyze_run(input_dir, given, output=output_dir, override=override)
+    if as_json:
+        print_json(report)
+    else:
+        print("\n".join(report_lines(report)))
+    if report.failures:
+        print(f"Not passed: analyzers failed {report.failures} times", file=sys.stderr)
+    return 1 if report.failures else 0
+
+
+def _spec(text: str | None, analyzers: list[str] | None) -> AnalysisSpec:
+    """The flags as a specification of which only what was given is set. Raises ``ConfigurationError``."""
+    from pydantic import ValidationError
+
+    from ...contracts.errors import ConfigurationError
+    from ...contracts.request import AnalysisSpec
+    from ...plugins.params import describe_validation_error
+    from .parse import json_object
+
+    values = dict(json_object(text, "--analysis-params") or {})
+    if analyzers:
+        values["analyzers"] = list(analyzers)
+    try:
+        return AnalysisSpec.model_validate(values)
+    except ValidationError as error:
+        raise ConfigurationError(
+            describe_validation_error(error, AnalysisSpec, "--analysis-params")
+        ) from None
+
+
+def report_lines(report: AnalysisReport) -> list[str]:
+    """Counts by label, for people."""
+    summary = report.summary
+    lines = [f"Analysed: {summary.analyzed_attempts} of {summary.attempts} attempts, {summary.tasks} tasks"]
+    for analyzer in summary.analyzers:
+        found = [f"{label.label} {label.attempts}" for label in analyzer.labels]
+        if analyzer.failed:
+            found.append(f"FAILED {analyzer.failed}: {analyzer.errors[0]}")
+        lines.append(f"  {analyzer.analyzer}: {', '.join(found) or 'nothing'}")
+    return [*lines, f"Run directory: {report.run_dir}"]

@@ -1,0 +1,1 @@
+"""Components whose results are files; an installed package as any third party's."""

@@ -1,0 +1,10 @@
+"""What the entry point names."""
+
+from agentcompass.plugins.registry import Registry
+
+
+def register(registry: Registry) -> None:
+    """The benchmark, and the harness that follows the same script."""
+    registry.benchmark("rows", "rows_evaluation.benchmark:Rows")
+    registry.benchmark("rows_free", "rows_evaluation.benchmark:RowsFree")
+    registry.harness("rows", "rows_evaluation.harness:RowsAgent")

@@ -1,0 +1,1 @@
+"""A benchmark whose phases end as a test says; an installed package as any third party's."""

@@ -1,0 +1,112 @@
+"""The retry decision as a pure function: severity, phase, mode, budget, patterns, delays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+from activity_fakes import issue
+
+from agentcompass.contracts.issues import Issue, IssuePhase, Severity
+from agentcompass.contracts.plan import RetryPlan
+from agentcompass.contracts.request import EvaluationMode
+from agentcompass.contracts.retries import decide_retry, retry_delay
+
+FATAL, ERROR, WARNING = Severity.FATAL, Severity.ERROR, Severity.WARNING
+RUN, EVALUATE, CLEANUP = IssuePhase.RUN, IssuePhase.EVALUATE, IssuePhase.CLEANUP
+RUN_PHASES = [IssuePhase.SETUP, IssuePhase.RUN, IssuePhase.COLLECT]
+
+
+@dataclass(frozen=True)
+class Row:
+    """Issues of an execution, and what follows: scope, stage and what matched; ``None`` for no retry."""
+
+    issues: list[Issue]
+    expected: tuple[str, str, str] | None
+    mode: str = "none"
+    patterns: list[str] | None = None
+    budget: int = 1
+    used: int = 0
+    has_result: bool = True
+
+
+judge = issue(FATAL, EVALUATE, "judge_failed", "the judge said 500")
+verifier = issue(ERROR, EVALUATE, "evaluation_failed", "KeyError: 'score'")
+timeout = issue(ERROR, RUN, "harness_timeout", "the run budget is used up")
+crash = issue(FATAL, RUN, "harness_failed", "it crashed")
+lost = issue(FATAL, IssuePhase.SETUP, "environment_lost", "gone")
+leak = issue(WARNING, CLEANUP, "cleanup_failed", "still there")
+
+ROWS = {
+    "nothing wrong": Row([], None),
+    "a fatal without a budget": Row([crash], None, budget=0),
+    "a fatal with the budget used up": Row([crash], None, budget=2, used=2),
+    "a fatal with one retry left": Row([crash], ("attempt", "run", "fatal"), budget=2, used=1),
+    "a fatal needs no pattern": Row([crash], ("attempt", "run", "fatal"), patterns=[]),
+    "a fatal of the setup": Row([lost], ("attempt", "setup", "fatal"), has_result=False),
+    "an error without patterns": Row([timeout], None),
+    "an error with no patterns": Row([timeout], None, patterns=[]),
+    "an error that no pattern matches": Row([timeout], None, patterns=["rate.?limit"]),
+    "an error matched by its code": Row([timeout], ("attempt", "run", "^harness_"), patterns=["^harness_"]),
+    "an error matched by its message": Row([timeout], ("attempt", "run", "budget"), patterns=["x", "budget"]),
+    "code and message are not joined": Row([timeout], None, patterns=["harness_timeout.*budget"]),
+    "issues are not joined": Row([timeout, verifier], None, patterns=["used up.*KeyError"]),
+    "a warning that a pattern matches": Row([leak], None, patterns=["."]),
+    "the first matching pattern is told": Row(
+        [verifier], ("evaluate", "evaluate", "Key"), patterns=["Key", "."]
+    ),
+    "a fatal before an error that came first": Row(
+        [timeout, judge], ("evaluate", "evaluate", "fatal"), patterns=["nothing"]
+    ),
+    "a verdict alone, none": Row([judge], ("evaluate", "evaluate", "fatal")),
+    "a verdict alone, fresh": Row([judge], ("evaluate", "evaluate", "fatal"), mode="fresh"),
+    "a verdict alone, reuse": Row([judge], ("attempt", "evaluate", "fatal"), mode="reuse"),
+    "a verdict without a stored result": Row([judge], ("attempt", "evaluate", "fatal"), has_result=False),
+    "an error of the verifier": Row([verifier], ("evaluate", "evaluate", "KeyError"), patterns=["KeyError"]),
+    "a verdict beside an unmatched error of the run": Row(
+        [timeout, judge], ("evaluate", "evaluate", "fatal")
+    ),
+    "a verdict beside a matched error of the run": Row(
+        [timeout, judge], ("attempt", "evaluate", "fatal"), patterns=["harness_timeout"]
+    ),
+    "a verdict and a fatal of the run": Row([crash, judge], ("attempt", "run", "fatal")),
+    "a warning does not widen the scope": Row([judge, leak], ("evaluate", "evaluate", "fatal")),
+}
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_decision(name: str) -> None:
+    row = ROWS[name]
+    policy = RetryPlan(max_retries=row.budget, retry_pattern_list=row.patterns)
+    decision = decide_retry(row.issues, policy, row.used, EvaluationMode(row.mode), has_result=row.has_result)
+    found = decision and (decision.scope.value, decision.stage.value, decision.matched_pattern)
+    assert found == row.expected
+
+
+@pytest.mark.parametrize("mode", list(EvaluationMode))
+@pytest.mark.parametrize("phase", RUN_PHASES)
+def test_trouble_before_the_evaluation_repeats_the_whole_attempt(
+    phase: IssuePhase, mode: EvaluationMode
+) -> None:
+    decision = decide_retry([issue(FATAL, phase)], RetryPlan(max_retries=1), 0, mode, has_result=True)
+    assert decision is not None and decision.scope.value == "attempt"
+
+
+@pytest.mark.parametrize(
+    ("retry", "unit", "seconds"),
+    [
+        (1, 0.0, 2.5),
+        (1, 0.5, 3.75),
+        (2, 0.0, 5.0),
+        (3, 0.5, 15.0),
+        (4, 0.0, 20.0),
+        (5, 0.0, 30.0),
+        (1000, 0.5, 45.0),
+    ],
+)
+def test_the_delay_doubles_up_to_its_maximum_and_is_jittered(retry: int, unit: float, seconds: float) -> None:
+    assert retry_delay(RetryPlan(), retry, unit) == seconds
+
+
+def test_no_delay_when_it_is_configured_away() -> None:
+    assert retry_delay(RetryPlan(min_delay_seconds=0, max_delay_seconds=0), 3, 0.9) == 0.0

@@ -1,0 +1,215 @@
+"""One execution of an attempt: its phases in order, and its environments closed whatever happens."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from datetime import timedelta
+
+from temporalio import workflow
+from temporalio.exceptions import FailureError
+
+with workflow.unsafe.imports_passed_through():
+    from ..contracts.activities import (
+        CLOSE_ENVIRONMENT,
+        COLLECT_ARTIFACTS,
+        EVALUATE,
+        OPEN_ENVIRONMENT,
+        PREPARE_TASK,
+        RUN_HARNESS,
+        RUN_TASK,
+        ActivityStub,
+        AttemptPlan,
+        CloseEnvironmentInput,
+        ExecutionRef,
+        OpenedEnvironment,
+        OpenEnvironmentInput,
+        PhaseInput,
+        PhaseOutcome,
+        environment_id,
+    )
+    from ..contracts.environment import EnvironmentHandle
+    from ..contracts.issues import Issue, Severity
+    from ..contracts.phases import Phase
+    from ..contracts.request import EvaluationMode
+    from ..contracts.result import TaskStatus
+    from ..contracts.retries import RetryScope
+    from .calls import CLEANUP, LONGEST_PHASE, QUICK_HOOK_TIMEOUT, PhaseFailed, hook, quick_hook
+    from .grace import Grace
+
+_OPEN_LIMIT = timedelta(hours=2)
+_SLACK = 300.0
+"""Seconds added to a budget before Temporal ends the activity; the activity itself is exact."""
+_CLOSE_SLACK = timedelta(seconds=10)
+_SHOWN = 190
+"""Characters of a text that the Temporal UI shows in one line."""
+
+
+class Execution:
+    """Drives the phases; what went wrong is in :attr:`issues` afterwards."""
+
+    def __init__(
+        self,
+        ref: ExecutionRef,
+        plan: AttemptPlan,
+        *,
+        heartbeat_timeout: timedelta,
+        grace: Grace,
+        enter: Callable[[Phase], None],
+    ) -> None:
+        self.issues: list[Issue] = []
+        self.has_result = False
+        """True when there is something to judge, be it of this execution or handed on to it."""
+        self._ref = ref
+        self._plan = plan
+        self._heartbeat_timeout = heartbeat_timeout
+        self._grace = grace
+        self._enter = enter
+
+    async def run(self, scope: RetryScope) -> None:
+        """Execute all, or only judge what an execution before this one left."""
+        try:
+            if scope is RetryScope.ATTEMPT:
+                await self._run_all()
+            else:
+                self.has_result = True
+                await self._evaluate_apart()
+        except PhaseFailed as failure:
+            self.issues.append(failure.issue)
+
+    async def _run_all(self) -> None:
+        plan = self._plan
+        opened = await self._open(for_evaluation=False)
+        try:
+            await self._phase(Phase.PREPARE_TASK, PREPARE_TASK, opened)
+            await self._run_agent(opened)
+            if plan.collects_artifacts:
+                await self._phase(
+                    Phase.COLLECT_ARTIFACTS, COLLECT_ARTIFACTS, opened, plan.collect_timeout_seconds
+                )
+            if plan.mode is EvaluationMode.REUSE and self._scorable():
+                await self._evaluate(opened)
+        finally:
+            if not plan.keep_environment:
+                await self._close(opened)
+        if plan.mode is not EvaluationMode.REUSE and self._scorable():
+            await self._evaluate_apart()
+
+    async def _run_agent(self, opened: OpenedEnvironment) -> None:
+        phase, stub = (
+            (Phase.RUN_TASK, RUN_TASK) if self._plan.harness_free else (Phase.RUN_HARNESS, RUN_HARNESS)
+        )
+        outcome = await self._phase(phase, stub, opened, self._plan.run_timeout_seconds)
+        self.has_result = outcome.status != TaskStatus.SKIPPED
+
+    def _scorable(self) -> bool:
+        """A FATAL leaves nothing to judge; an ERROR, such as the agent's timeout, does."""
+        return self.has_result and not any(issue.severity is Severity.FATAL for issue in self.issues)
+
+    async def _evaluate_apart(self) -> None:
+        """Modes ``none`` and ``fresh``: judge on the worker, or in an environment of its own."""
+        if self._plan.mode is EvaluationMode.NONE:
+            await self._evaluate(None)
+            return
+        opened = await self._open(for_evaluation=True)
+        try:
+            await self._evaluate(opened)
+        finally:
+            if not self._plan.keep_environment:
+                await self._close(opened)
+
+    async def _evaluate(self, opened: OpenedEnvironment | None) -> None:
+        await self._phase(Phase.EVALUATE, EVALUATE, opened, self._plan.evaluation_timeout_seconds)
+
+    async def _open(self, *, for_evaluation: bool) -> OpenedEnvironment:
+        """Open an environment; what a failed or cancelled opening left behind is removed by its id."""
+        name = (self._plan.evaluation_environment if for_evaluation else None) or self._plan.environment
+        try:
+            return await self._open_unguarded(name, for_evaluation)
+        except (PhaseFailed, FailureError, asyncio.CancelledError):
+            found = environment_id(self._ref, for_evaluation=for_evaluation)
+            await self._close(OpenedEnvironment(handle=EnvironmentHandle(provider=name, id=found)))
+            raise
+
+    async def _open_unguarded(self, name: str, for_evaluation: bool) -> OpenedEnvironment:
+        phase = Phase.EVALUATE_ENVIRONMENT if for_evaluation else Phase.OPEN_ENVIRONMENT
+        argument = OpenEnvironmentInput(ref=self._ref, for_evaluation=for_evaluation)
+        self._enter(phase)
+        if phase in self._plan.quick_phases:
+            return await quick_hook(OPEN_ENVIRONMENT, argument, phase, patience=self._grace.patience)
+        return await hook(
+            OPEN_ENVIRONMENT,
+            argument,
+            phase,
+            summary=f"open {name}",
+            heartbeat_timeout=self._heartbeat_timeout,
+            patience=self._grace.patience,
+            limit=_OPEN_LIMIT,
+        )
+
+    async def _phase(
+        self,
+        phase: Phase,
+        stub: ActivityStub[PhaseInput, PhaseOutcome],
+        opened: OpenedEnvironment | None,
+        budget: float | None = None,
+    ) -> PhaseOutcome:
+        """Run one phase and take over the issues it reports."""
+        self._enter(phase)
+        argument = PhaseInput(ref=self._ref, handle=opened.handle if opened else None)
+        queue = opened.task_queue if opened else None
+        limit = None if budget is None else timedelta(seconds=budget + _SLACK)
+        patience = self._grace.patience
+        if phase in self._plan.quick_phases and queue is None:
+            outcome = await quick_hook(
+                stub, argument, phase, patience=patience, limit=limit or QUICK_HOOK_TIMEOUT
+            )
+        else:
+            outcome = await hook(
+                stub,
+                argument,
+                phase,
+                summary=f"{phase} {self._ref.task_id}"[:_SHOWN],
+                heartbeat_timeout=self._heartbeat_timeout,
+                patience=patience,
+                limit=limit or LONGEST_PHASE,
+                task_queue=queue,
+            )
+        # The evaluation repeats what the run reported: the scored result holds all of it.
+        self.issues.extend(issue for issue in outcome.issues if issue not in self.issues)
+        return outcome
+
+    async def _close(self, opened: OpenedEnvironment) -> None:
+        """Close whatever happened before; a failure is a WARNING, and cancellation waits for it."""
+        closing = asyncio.ensure_future(self._close_unshielded(opened))
+        try:
+            await asyncio.shield(closing)
+        except asyncio.CancelledError:
+            await workflow.wait([closing], timeout=self._grace.left.total_seconds())
+            raise
+
+    async def _close_unshielded(self, opened: OpenedEnvironment) -> None:
+        phase = Phase.CLOSE_ENVIRONMENT
+        self._enter(phase)
+        argument = CloseEnvironmentInput(ref=self._ref, handle=opened.handle)
+        try:
+            if phase in self._plan.quick_phases and opened.task_queue is None:
+                outcome = await quick_hook(CLOSE_ENVIRONMENT, argument, phase, patience=self._grace.patience)
+            else:
+                outcome = await hook(
+                    CLOSE_ENVIRONMENT,
+                    argument,
+                    phase,
+                    summary=f"close {opened.handle.id}"[:_SHOWN],
+                    heartbeat_timeout=self._heartbeat_timeout,
+                    patience=self._grace.patience,
+                    # The activity keeps to the grace itself and says so; this is for one that cannot.
+                    limit=self._grace.whole + _CLOSE_SLACK,
+                    # Not while all is well: a worker that is away for a night closes it in the morning.
+                    total_limit=self._grace.left if self._grace.running else None,
+                    policy=CLEANUP,
+                    task_queue=opened.task_queue,
+                )
+            self.issues.extend(outcome.issues)
+        except PhaseFailed as failure:
+            self.issues.append(failure.issue.model_copy(update={"severity": Severity.WARNING}))
