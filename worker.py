@@ -50,6 +50,9 @@ DRAIN_SECONDS = 10.0
 
 LAUNCH_PATIENCE_SECONDS = 30.0
 
+_SPARE_THREADS = 16
+"""For what is not an activity's own work: looking up names, draining."""
+
 BUILD_ID = f"agentcompass-{__version__}"
 """Shown in the UI. Without one the SDK hashes the code of every loaded module: a second of CPU time."""
 
@@ -91,6 +94,7 @@ async def running_worker(client: Client, options: WorkerOptions) -> AsyncIterato
     settings = WorkerSettings(queue, queue if options.private else host_queue())
     services = Services(client, settings)
     activities = activity_methods(services)
+    _provide_threads(options.concurrency)
     async with contextlib.AsyncExitStack() as stack:
         threads = stack.enter_context(ThreadPoolExecutor(8, thread_name_prefix="workflow"))
         main = Worker(
@@ -123,6 +127,13 @@ async def running_worker(client: Client, options: WorkerOptions) -> AsyncIterato
             )
             await stack.enter_async_context(host)
         yield
+
+
+def _provide_threads(concurrency: int) -> None:
+    """A thread for every activity: the default of a few more than there are CPUs makes attempts wait
+    for one another's disks and blocking hooks. Threads are made when they are first needed."""
+    executor = ThreadPoolExecutor(2 * concurrency + _SPARE_THREADS, thread_name_prefix="activity")
+    asyncio.get_running_loop().set_default_executor(executor)
 
 
 def set_up_logging() -> None:

@@ -7,6 +7,7 @@ import asyncio
 from temporalio import activity
 from temporalio.client import Client, WorkflowExecutionStatus, WorkflowFailureError
 from temporalio.exceptions import is_cancelled_exception
+from temporalio.service import RPCError, RPCStatusCode
 
 from ..contracts.activities import (
     AWAIT_ATTEMPTS,
@@ -25,8 +26,9 @@ POLL_SECONDS = 2.0
 class AwaitAttempts:
     """Looks only; running it twice is safe."""
 
-    def __init__(self, services: Services) -> None:
+    def __init__(self, services: Services, poll_seconds: float = POLL_SECONDS) -> None:
         self._client: Client = services.client
+        self._poll_seconds = poll_seconds
 
     @activity.defn(name=AWAIT_ATTEMPTS.name)
     @activity_boundary
@@ -39,12 +41,18 @@ class AwaitAttempts:
                 if ended:
                     return AwaitedAttempts(ended=ended)
                 # Polling: one long poll for each of many attempts may stay unanswered after an outage.
-                await asyncio.sleep(POLL_SECONDS)
+                await asyncio.sleep(self._poll_seconds)
 
     async def _ended(self, workflow_id: str) -> AwaitedAttempt | None:
         handle = self._client.get_workflow_handle(workflow_id, result_type=AttemptOutcome)
-        if (await handle.describe()).status is WorkflowExecutionStatus.RUNNING:
-            return None
+        try:
+            if (await handle.describe()).status is WorkflowExecutionStatus.RUNNING:
+                return None
+        except RPCError as error:
+            if error.status is not RPCStatusCode.NOT_FOUND:
+                raise
+            # Its history was deleted: asking again would not bring it back.
+            return AwaitedAttempt(workflow_id=workflow_id, failure="the attempt's workflow is gone")
         try:
             outcome: AttemptOutcome = await handle.result()
         except WorkflowFailureError as error:

@@ -20,6 +20,7 @@ from ..contracts.errors import AgentCompassError, StageFailure
 from ..contracts.issues import Issue
 from .classification import describe, tidy
 from .redaction import REDACTOR
+from .retry_log import log_retry
 
 SelfT = TypeVar("SelfT")
 InputT = TypeVar("InputT")
@@ -41,7 +42,10 @@ def activity_boundary(function: Activity[SelfT, InputT, OutputT]) -> Activity[Se
     async def wrapped(self: SelfT, input: InputT) -> OutputT:
         try:
             return await function(self, input)
-        except (asyncio.CancelledError, FailureError, *_INFRASTRUCTURE):
+        except (asyncio.CancelledError, FailureError):
+            raise
+        except _INFRASTRUCTURE as error:
+            log_retry(error, _run_dir_of(input))
             raise
         except StageFailure as error:
             raise failed(tidy(error.issue)) from None
@@ -55,3 +59,9 @@ def activity_boundary(function: Activity[SelfT, InputT, OutputT]) -> Activity[Se
             ) from error
 
     return wrapped
+
+
+def _run_dir_of(input: object) -> str | None:
+    """The run that an activity's input belongs to: named by itself, or by its ``ref``."""
+    found = getattr(getattr(input, "ref", input), "run_dir", None)
+    return found if isinstance(found, str) else None

@@ -69,9 +69,16 @@ class Environments:
             if evaluation is not None and input.handle.id.endswith("-v"):
                 spec = evaluation
             grace = max(scope.store.request_state().runtime.cleanup_grace_seconds, 5.0)
+            limit = asyncio.timeout(grace)
             with scope.hooks():
-                async with asyncio.timeout(grace):
-                    await call_hook(scope.environment(spec).close, input.handle)
+                try:
+                    async with limit:
+                        await call_hook(scope.environment(spec).close, input.handle)
+                except TimeoutError:
+                    if not limit.expired():
+                        raise
+                    message = f"not closed within {grace:g} s (cleanup_grace_seconds); the reaper goes on"
+                    raise TimeoutError(message) from None
             return PhaseOutcome(issues=scope.context.issues)
 
 

@@ -10,8 +10,9 @@ from ..contracts.plan import ExecutionPlan
 from ..contracts.records import Identity
 from ..contracts.request import EvaluationMode
 
+_SETUP = {"image", "workdir"}
 _IDENTITY_FIELDS: dict[str, Any] = {
-    "environment": {"id", "setup", "resources"},
+    "environment": {"id": True, "setup": _SETUP, "resources": True},
     "evaluation_environment_mode": True,
     "run_network_policy": True,
     "evaluation_network_policy": True,
@@ -34,7 +35,7 @@ def unscored_identity(task_digest: str, plan: ExecutionPlan) -> Identity:
     """
     fields = _IDENTITY_FIELDS
     if plan.evaluation_environment_mode is EvaluationMode.FRESH:
-        fields = {**fields, "environment": {"id", "setup"}}
+        fields = {**fields, "environment": {"id": True, "setup": _SETUP}}
     return Identity(task_digest=task_digest, plan_digest=_digest(plan, fields))
 
 

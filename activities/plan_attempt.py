@@ -64,9 +64,12 @@ class PlanAttempt:
                 task_id, category, attempt=input.attempt, plan=summarize(plan)
             )
             await open_progress(input.run_dir).emit([*started, resolved])
-            resumed = await asyncio.to_thread(resumes_evaluation, store, input, plan, task_digest(task))
+            resumed = store.evaluation_checkpoints.exists(
+                input.task_id, input.attempt
+            ) and await asyncio.to_thread(resumes_evaluation, store, input, plan, task_digest(task))
+            finished = store.attempt(input.task_id, input.attempt) is not None
         found = self._for_workflow(components, plan, store.request_state().runtime)
-        return found.model_copy(update={"resume_evaluation": resumed})
+        return found.model_copy(update={"resume_evaluation": resumed, "finished": finished})
 
     def _plan(self, components: RequestComponents, task: TaskSpec, attempt: int) -> ExecutionPlan:
         plan, request = plan_attempt(components, task, attempt), components.request

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
+from ..contracts.base import MAX_SECONDS
 from ..contracts.errors import StageFailure
 from ..contracts.issues import IssueCode, IssuePhase
 from ..contracts.plan import BenchmarkPlan, Budgets, ExecutionPlan, HarnessPlan, RetryPlan
@@ -228,4 +229,5 @@ def _first(*values: float | None) -> float | None:
 
 
 def _scaled(base: float | None, multiplier: float) -> float | None:
-    return None if base is None else base * multiplier
+    # A task's or benchmark's own limit may be infinite; what follows counts in nanoseconds.
+    return None if base is None else min(base * multiplier, MAX_SECONDS)

@@ -21,6 +21,13 @@ def of_type(kind: type[T], value: object, hook: str) -> T:
     raise TypeError(f"{hook} returned {type(value).__name__} instead of {kind.__name__}")
 
 
+def _json_of(result: RunResult) -> bytes:
+    try:
+        return result.model_dump_json(warnings=False).encode()
+    except PydanticSerializationError:
+        return encode(result)  # a lone surrogate is replaced; what no JSON can hold raises TypeError
+
+
 def checked_result(value: object, hook: str) -> RunResult:
     """A result that can be stored and read again, its issues fit to be shown, each of them once.
 
@@ -31,7 +38,7 @@ def checked_result(value: object, hook: str) -> RunResult:
     try:
         result.model_dump_json(warnings="error")
     except PydanticSerializationError:
-        result = RunResult.model_validate_json(encode(result))
+        result = RunResult.model_validate_json(_json_of(result))
     if not result.issues:
         return result
     issues: list[Issue] = []

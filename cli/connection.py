@@ -104,6 +104,7 @@ async def connect(
     home: Path | None = None,
     search_attributes: Mapping[str, str] = SEARCH_ATTRIBUTES,
     connect_seconds: float = CONNECT_SECONDS,
+    namespace_must_exist: bool = True,
 ) -> Connection:
     """Connect to the service of `config`, by default the one that the environment names.
 
@@ -124,7 +125,12 @@ async def connect(
     if config.address is None:
         raise ConfigurationError("A cluster needs an address: set TEMPORAL_ADDRESS")
     client = await _connect_client(
-        config.address, config.namespace, config.client_options, data_converter, connect_seconds
+        config.address,
+        config.namespace,
+        config.client_options,
+        data_converter,
+        connect_seconds,
+        namespace_must_exist=namespace_must_exist,
     )
     return Connection(client, "cluster", config.address, config.namespace, None)
 
@@ -154,12 +160,15 @@ async def _connect_client(
     options: ClientConnectConfig,
     data_converter: DataConverter,
     connect_seconds: float,
+    *,
+    namespace_must_exist: bool = True,
 ) -> Client:
     merged = ClientConnectConfig(**{**options, "target_host": address, "namespace": namespace})
     try:
         async with asyncio.timeout(connect_seconds):
             client = await Client.connect(**merged, data_converter=data_converter)
-            await _check_namespace(client, address, connect_seconds)
+            if namespace_must_exist:
+                await _check_namespace(client, address, connect_seconds)
             return client
     except TimeoutError as error:
         reason = f"no answer within {connect_seconds:g} s"
@@ -181,7 +190,7 @@ async def _check_namespace(client: Client, address: str, connect_seconds: float)
         if error.status == RPCStatusCode.NOT_FOUND:
             raise ServiceUnreachableError(
                 f"Temporal at {address} has no namespace '{client.namespace}': set "
-                "TEMPORAL_NAMESPACE or create it with `temporal operator namespace create`"
+                "TEMPORAL_NAMESPACE, or create it with: agentcompass setup"
             ) from error
         # A key may well be allowed to run workflows and not to read the namespace's settings.
         if error.status not in {RPCStatusCode.PERMISSION_DENIED, RPCStatusCode.UNIMPLEMENTED}:

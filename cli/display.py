@@ -6,6 +6,7 @@ Standard output is left to the final result, so that it can be piped.
 from __future__ import annotations
 
 import logging
+import re
 import sys
 import time
 from collections.abc import Callable
@@ -15,9 +16,11 @@ from typing import Protocol, Self, TextIO
 from ..contracts.launch import LaunchResult, LaunchStatus
 from ..contracts.records import ProgressSnapshot
 from ..contracts.request import ProgressMode
-from .progress_text import progress_of
+from .progress_text import notices, progress_of
 
 PLAIN_INTERVAL_SECONDS = 3.0
+_NUMBER = re.compile(r"\d+")
+"""Counts grow in a notice that stays the same."""
 
 
 class Display(Protocol):
@@ -59,13 +62,19 @@ def make_display(mode: ProgressMode, stream: TextIO | None = None) -> Display:
 
 
 class QuietDisplay:
-    """Shows messages and no progress."""
+    """Shows messages and what keeps the launch from getting on, but no progress."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
+        self._notices: set[str] = set()
 
     def update(self, status: LaunchStatus, snapshot: ProgressSnapshot | None = None) -> None:
-        """Show nothing."""
+        """Write the notices that are new."""
+        current = {_NUMBER.sub("", text): text for text in notices(status)}
+        for key, text in current.items():
+            if key not in self._notices:
+                self.message(f"Note | {text}")
+        self._notices = set(current)
 
     def message(self, text: str) -> None:
         """Write the line."""
@@ -89,7 +98,8 @@ class QuietDisplay:
 class PlainDisplay(QuietDisplay):
     """Writes a line for a request when something changed, and at most one every few seconds.
 
-    A change of a request's status, and its last task, are shown at once.
+    A change of a request's status, its last task, and what keeps the launch from getting on are
+    shown at once.
     """
 
     def __init__(
@@ -109,6 +119,7 @@ class PlainDisplay(QuietDisplay):
         """Write what is new."""
         if self._finished:
             return
+        super().update(status, snapshot)
         for request, progress in zip(status.requests, progress_of(status, snapshot), strict=True):
             line = progress.line()
             urgent = (progress.status, progress.message, progress.total, progress.finished == progress.total)

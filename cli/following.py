@@ -18,6 +18,7 @@ from ..contracts.launch import LaunchResult
 from .connection import OUTAGE_CODES, revived
 from .display import Display
 from .launch_status import read_snapshot, read_status, status_of_result
+from .troubles import TroubleWatch
 
 if TYPE_CHECKING:
     from .launcher import LaunchHandle
@@ -39,6 +40,7 @@ class Follower:
         self._interrupts = 0
         self._worker_starts = 0
         self._run_dir = ""
+        self._watch = TroubleWatch()
 
     async def run(self) -> LaunchResult:
         """The launch's result.
@@ -58,6 +60,8 @@ class Follower:
     async def _until_over(self) -> None:
         pause = FIRST_POLL_SECONDS
         while True:
+            if self._interrupts > 1:
+                raise KeyboardInterrupt  # a cancellation gets lost where it meets the end of a wait
             description = await self._ask(lambda workflow: workflow.describe())
             if description.status is not WorkflowExecutionStatus.RUNNING:
                 return
@@ -87,7 +91,7 @@ class Follower:
 
     async def _show(self) -> None:
         try:
-            found = await read_status(self._handle)
+            found = await self._watch.look(self._handle, await read_status(self._handle))
         except RPCError as error:
             if error.status in OUTAGE_CODES:
                 return  # the next poll brings the server back
@@ -119,8 +123,8 @@ class Follower:
 
         def interrupted() -> None:
             self._interrupts += 1
-            self._wake.set()
             if self._interrupts == 1:
+                self._wake.set()
                 tasks.add(loop.create_task(self._cancel()))
             elif following is not None:
                 following.cancel()  # at once, also in the middle of a call to a server that is away
@@ -147,7 +151,7 @@ class Follower:
 
 def raise_refusal(result: LaunchResult) -> None:
     """Raise what refused the launch before any run directory was made."""
-    if any(request.run_dir for request in result.requests):
+    if not result.refused:
         return
     if result.exit_code == UsageError.exit_code:
         raise UsageError(result.error)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from temporalio.client import WorkflowExecutionStatus, WorkflowQueryFailedError
+from temporalio.client import Client, WorkflowExecutionStatus, WorkflowQueryFailedError
 from temporalio.service import RPCError, RPCStatusCode
 
 from ..activities.store.files import find_model
 from ..contracts.errors import RecordError
-from ..contracts.launch import LaunchResult, LaunchStatus, RequestStatus
+from ..contracts.launch import OVER_STATES, LaunchResult, LaunchStatus, LaunchStatusName, RequestStatus
 from ..contracts.records import ProgressSnapshot
 from ..contracts.workflows import STATUS_QUERY
 
@@ -34,23 +35,40 @@ _NO_ANSWER = {
 
 async def read_status(handle: LaunchHandle) -> LaunchStatus:
     """Ask the launch and each of its running requests. Without a worker it says so in ``message``."""
-    found = await _query(handle, handle.workflow.id, LaunchStatus)
+    found = await ask_status(handle.connection.client, handle.workflow.id)
+    return found if found is not None else await _without_worker(handle)
+
+
+async def ask_status(
+    client: Client, workflow_id: str, patience: timedelta = _QUERY_TIMEOUT
+) -> LaunchStatus | None:
+    """The answer of the launch with this workflow id; ``None`` when no worker gives one in time."""
+    found = await _query(client, workflow_id, LaunchStatus, patience)
     if found is None:
-        return await _without_worker(handle)
-    requests = await asyncio.gather(*(_request_status(handle, item) for item in found.requests))
-    return found.model_copy(update={"requests": list(requests)})
+        return None
+    requests = await asyncio.gather(*(_request_status(client, item, patience) for item in found.requests))
+    return found.model_copy(update={"requests": list(requests), "state": _state(found, requests)})
 
 
-async def _request_status(handle: LaunchHandle, item: RequestStatus) -> RequestStatus:
+def _state(launch: LaunchStatus, requests: Sequence[RequestStatus]) -> LaunchStatusName:
+    """Paused, too, when its requests paused themselves: an endpoint that refuses the account does that."""
+    unfinished = {item.state for item in requests if item.state not in OVER_STATES}
+    waits = "paused" in unfinished and unfinished <= {"paused", "pending"}
+    return "paused" if waits and launch.state == "running" else launch.state
+
+
+async def _request_status(client: Client, item: RequestStatus, patience: timedelta) -> RequestStatus:
     if item.run_dir:
         return item  # it is over, and the launch knows how
-    return await _query(handle, item.workflow_id, RequestStatus) or item
+    return await _query(client, item.workflow_id, RequestStatus, patience) or item
 
 
-async def _query(handle: LaunchHandle, workflow_id: str, result: type[StatusT]) -> StatusT | None:
-    workflow = handle.connection.client.get_workflow_handle(workflow_id)
+async def _query(
+    client: Client, workflow_id: str, result: type[StatusT], patience: timedelta
+) -> StatusT | None:
+    workflow = client.get_workflow_handle(workflow_id)
     try:
-        found: StatusT = await workflow.query(STATUS_QUERY, result_type=result, rpc_timeout=_QUERY_TIMEOUT)
+        found: StatusT = await workflow.query(STATUS_QUERY, result_type=result, rpc_timeout=patience)
         return found
     except WorkflowQueryFailedError:
         return None  # not started yet: nothing to tell
@@ -64,9 +82,7 @@ async def _without_worker(handle: LaunchHandle) -> LaunchStatus:
     """What the server alone can tell."""
     description = await handle.workflow.describe()
     if description.status is WorkflowExecutionStatus.RUNNING:
-        message = "no worker answers" + (
-            f"; go on with: agentcompass attach {handle.launch_id}" if handle.worker else ""
-        )
+        message = await _why_no_answer(handle)
         return LaunchStatus(launch_id=handle.launch_id, state="running", message=message)
     if description.status is WorkflowExecutionStatus.COMPLETED:
         return status_of_result(await handle.workflow.result())
@@ -76,6 +92,19 @@ async def _without_worker(handle: LaunchHandle) -> LaunchStatus:
         state="cancelled" if description.status is WorkflowExecutionStatus.CANCELED else "failed",
         message=f"the launch workflow is {name}",
     )
+
+
+async def _why_no_answer(handle: LaunchHandle) -> str:
+    from .troubles import worker_missing
+
+    if handle.worker is not None:
+        if handle.worker.running():
+            return f"its worker does not answer; see {handle.worker.log_path}"
+        return f"no worker runs; go on with: agentcompass attach {handle.launch_id}"
+    missing = await worker_missing(handle.connection.client, handle.task_queue)
+    if missing:
+        return f"{missing}; start one with: agentcompass worker --task-queue {handle.task_queue}"
+    return "no worker answers"
 
 
 def status_of_result(result: LaunchResult) -> LaunchStatus:

@@ -8,9 +8,9 @@ import re
 import secrets
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TypeVar
 from urllib.parse import quote
 
@@ -34,17 +34,23 @@ from ..contracts.workflows import (
     launch_workflow_id,
 )
 from ..workflows.attributes import launch_attributes, request_attributes
+from .cluster_setup import check_set_up, not_set_up
 from .connection import Connection, connect, reconnecting
 from .display import Display
 from .embedded_server import agentcompass_home
 from .launch_options import StartOptions
-from .launch_status import read_status
+from .launch_status import ask_status, read_status
+from .troubles import find_troubles
 from .worker_process import LaunchWorker
 
 CLUSTER_QUEUE = "agentcompass"
 QUEUE_VARIABLE = "AGENTCOMPASS_TASK_QUEUE"
 OUTAGE_SECONDS = 120.0
 """How long a command waits for a server that is gone, before it gives up on it."""
+LISTED_STATES = 50
+"""Running launches that ``list`` asks whether they are paused."""
+LIST_TIMEOUT = timedelta(seconds=2)
+"""How long ``list`` waits for launches whose worker is gone, all together."""
 
 T = TypeVar("T")
 
@@ -110,6 +116,7 @@ async def start(
 ) -> LaunchHandle:
     """Start a launch; in embedded mode with a worker of its own."""
     connection = await open_connection()
+    await check_set_up(connection)
     launch_id = new_launch_id(spec)
     handle = _handle(connection, launch_id, spec.task_concurrency)
     # The worker takes a second to start; it waits for the launch that it is told to serve.
@@ -123,7 +130,7 @@ async def start(
 def _handle(connection: Connection, launch_id: str, task_concurrency: int) -> LaunchHandle:
     concurrency = task_concurrency + 16
     if connection.mode == "cluster":
-        queue = os.environ.get(QUEUE_VARIABLE, CLUSTER_QUEUE)
+        queue = os.environ.get(QUEUE_VARIABLE) or CLUSTER_QUEUE
         return LaunchHandle(launch_id, connection, None, queue, concurrency)
     worker = LaunchWorker(agentcompass_home(), launch_id)
     return LaunchHandle(launch_id, connection, worker, launch_workflow_id(launch_id), concurrency)
@@ -156,6 +163,11 @@ async def _start_workflow(handle: LaunchHandle, spec: LaunchSpec, overrides: Req
         raise UsageError(
             f"launch {handle.launch_id!r} exists already; go on with: agentcompass attach {handle.launch_id}"
         ) from None
+    except RPCError as error:
+        # A server that does not list its search attributes tells only now which of them it lacks.
+        if error.status is RPCStatusCode.INVALID_ARGUMENT and "search attribute" in error.message.lower():
+            raise not_set_up(handle.connection, f"refuses the launch: {error.message}") from None
+        raise
 
 
 def _supervise_in_background(launch_id: str) -> None:
@@ -183,7 +195,7 @@ async def attach(launch_id: str) -> LaunchHandle:
     description = await _describe(handle)
     if handle.worker is not None and (known := handle.worker.state()) is not None:
         handle = LaunchHandle(launch_id, connection, handle.worker, known.task_queue, known.concurrency)
-    elif handle.worker is not None:
+    else:
         handle = LaunchHandle(
             launch_id, connection, handle.worker, description.task_queue, handle.concurrency
         )
@@ -208,7 +220,9 @@ async def call(function: Callable[[], Awaitable[T]]) -> T:
 
 async def status(launch_id: str) -> LaunchStatus:
     """The state of a launch, running or over."""
-    return await read_status(await attach(launch_id))
+    handle = await attach(launch_id)
+    found = await read_status(handle)
+    return found.model_copy(update={"troubles": await find_troubles(handle, found)})
 
 
 async def follow(handle: LaunchHandle, display: Display) -> LaunchResult:
@@ -273,19 +287,32 @@ async def request_cancel(handle: LaunchHandle, reason: str) -> None:
 async def list_launches(limit: int = 200) -> list[LaunchSummary]:
     """The launches that Temporal knows, latest first."""
     client: Client = (await open_connection()).client
+    query = f'WorkflowType = "{LAUNCH_WORKFLOW}"'
+    items = [item async for item in client.list_workflows(query, limit=limit)]
+    running = [item.id for item in items if item.status is WorkflowExecutionStatus.RUNNING]
+    states = await _states(client, running)
     found: list[LaunchSummary] = []
-    async for item in client.list_workflows(f'WorkflowType = "{LAUNCH_WORKFLOW}"', limit=limit):
+    for item in items:
         outcome = item.typed_search_attributes
         word = next((str(pair.value) for pair in outcome if pair.key.name == OUTCOME), "")
-        running = item.status is WorkflowExecutionStatus.RUNNING
-        status = "running" if running else word or (item.status.name.lower() if item.status else "unknown")
+        ended = word or (item.status.name.lower() if item.status else "unknown")
         started = item.start_time.astimezone()
         found.append(
             LaunchSummary(
                 launch_id=item.id.removeprefix("launch/"),
-                status=status,
+                status=states.get(item.id, ended),
                 started_at=started.isoformat(timespec="seconds"),
                 name=str(await item.memo_value("name", "")),
             )
         )
     return sorted(found, key=lambda item: item.started_at, reverse=True)
+
+
+async def _states(client: Client, workflow_ids: Sequence[str]) -> dict[str, str]:
+    """``paused`` or ``running`` for running launches, of which only they themselves know."""
+    asked = workflow_ids[:LISTED_STATES]
+    answers = await asyncio.gather(*(ask_status(client, item, LIST_TIMEOUT) for item in asked))
+    paused = {
+        name for name, answer in zip(asked, answers, strict=True) if answer and answer.state == "paused"
+    }
+    return {name: "paused" if name in paused else "running" for name in workflow_ids}

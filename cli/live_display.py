@@ -14,7 +14,7 @@ from rich.text import Text
 
 from ..contracts.launch import LaunchResult, LaunchStatus
 from ..contracts.records import ProgressSnapshot
-from .progress_text import RequestProgress, progress_of
+from .progress_text import RequestProgress, notices, progress_of
 
 REFRESH_PER_SECOND = 4
 BAR_WIDTH = 30
@@ -37,6 +37,7 @@ class LiveDisplay:
         self._started = time.monotonic()
         self._requests: list[RequestProgress] = []
         self._state = "starting"
+        self._notices: list[str] = []
         self._ui_address: str | None = None
         self._live = Live(
             console=self._console,
@@ -53,6 +54,7 @@ class LiveDisplay:
             # The last state of a launch comes without its requests; theirs stays in view.
             self._requests = progress_of(status, snapshot) or self._requests
             self._state = status.state
+            self._notices = notices(status)
             self._live.start()
 
     def message(self, text: str) -> None:
@@ -76,6 +78,7 @@ class LiveDisplay:
         lines: list[RenderableType] = []
         for item in self._requests:
             lines += [_head(item), *_details(item)]
+        lines += [Text(text, style="yellow") for text in self._notices]
         lines.append(self._foot())
         return Group(*lines)
 

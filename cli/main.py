@@ -20,6 +20,7 @@ from .commands.launches import attach, cancel, pause, resume, status
 from .commands.listing import list_command
 from .commands.run import run
 from .commands.server import server_app
+from .commands.setup import setup
 from .commands.summary import summary
 from .commands.worker import worker
 from .help import GroupedCommand, GroupedGroup, ReuseCommand
@@ -65,7 +66,7 @@ def root(
 
 app.command("run", cls=ReuseCommand, rich_help_panel=EVALUATE)(run)
 app.command("analysis", cls=GroupedCommand, rich_help_panel=EVALUATE)(analysis)
-app.command("launch", cls=GroupedCommand, rich_help_panel=EVALUATE)(launch)
+app.command("launch", cls=ReuseCommand, rich_help_panel=EVALUATE)(launch)
 app.command("summary", cls=GroupedCommand, rich_help_panel=EVALUATE)(summary)
 app.command("list", cls=GroupedCommand, rich_help_panel=LAUNCHES)(list_command)
 app.command("status", cls=GroupedCommand, rich_help_panel=LAUNCHES)(status)
@@ -75,6 +76,7 @@ app.command("pause", cls=GroupedCommand, rich_help_panel=LAUNCHES)(pause)
 app.command("resume", cls=GroupedCommand, rich_help_panel=LAUNCHES)(resume)
 app.add_typer(config_app, name="config", rich_help_panel=INSTALLATION)
 app.add_typer(server_app, name="server", rich_help_panel=INSTALLATION)
+app.command("setup", cls=GroupedCommand, rich_help_panel=INSTALLATION)(setup)
 app.command("worker", cls=GroupedCommand, rich_help_panel=INSTALLATION)(worker)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..contracts.launch import LaunchStatus, RequestStatus
+from ..contracts.launch import OVER_STATES, LaunchStatus, RequestStatus
 from ..contracts.records import ProgressSnapshot
 
 BAR_CHARS = 24
@@ -82,3 +82,11 @@ def _request(item: RequestStatus, snapshot: ProgressSnapshot | None) -> RequestP
         run_dir=item.run_dir,
         message=item.message,
     )
+
+
+def notices(status: LaunchStatus) -> list[str]:
+    """What is to be said of a launch that is not over beside its progress; nothing twice."""
+    if status.state in OVER_STATES:
+        return []
+    told = {item.message for item in status.requests}
+    return [*([status.message] if status.message and status.message not in told else []), *status.troubles]

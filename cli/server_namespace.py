@@ -1,4 +1,4 @@
-"""Ask the embedded server whether it serves its namespace, and set the namespace up."""
+"""Set a namespace up: of the embedded server, and, as far as search attributes go, of a cluster."""
 
 from __future__ import annotations
 
@@ -27,6 +27,10 @@ RETENTION = timedelta(days=30)
 CALL_TIMEOUT = timedelta(seconds=5)
 SETTLE_SECONDS = 15.0
 SETTLE_POLL_SECONDS = 0.05
+
+
+class SearchAttributeTypeError(ServerStartError):
+    """A search attribute of our name has a type of somebody else."""
 
 
 async def connect_if_served(port: int) -> ServiceClient | None:
@@ -67,7 +71,7 @@ async def set_up_namespace(client: ServiceClient, search_attributes: Mapping[str
         ServerStartError: a setting does not take effect, or an attribute has another type.
     """
     await _set_retention(client)
-    await _add_search_attributes(client, search_attributes)
+    await add_search_attributes(client, search_attributes)
 
 
 async def _set_retention(client: ServiceClient) -> None:
@@ -92,37 +96,62 @@ async def _retention(client: ServiceClient) -> timedelta:
     return answer.config.workflow_execution_retention_ttl.ToTimedelta()
 
 
-async def _add_search_attributes(client: ServiceClient, search_attributes: Mapping[str, str]) -> None:
+async def add_search_attributes(
+    client: ServiceClient, search_attributes: Mapping[str, str], namespace: str = NAMESPACE
+) -> list[str]:
+    """Register what is missing of ``search_attributes`` (name to type); returns the names added.
+
+    Returns when the server shows them all.
+
+    Raises:
+        SearchAttributeTypeError: an attribute exists with another type; nothing was added.
+        ServerStartError: an attribute does not appear.
+        RPCError: the server does not let us.
+    """
     wanted = {name: _indexed_type(type_) for name, type_ in search_attributes.items()}
-    present = await _search_attributes(client)
-    for name in wanted.keys() & present.keys():
-        if wanted[name] != present[name]:
-            raise ServerStartError(
+    missing = {
+        name: wanted[name] for name in await missing_search_attributes(client, search_attributes, namespace)
+    }
+    if missing:
+        await client.operator_service.add_search_attributes(
+            AddSearchAttributesRequest(namespace=namespace, search_attributes=missing),
+            timeout=CALL_TIMEOUT,
+        )
+        await _await_search_attributes(client, set(missing), namespace)
+    return list(missing)
+
+
+async def missing_search_attributes(
+    client: ServiceClient, search_attributes: Mapping[str, str], namespace: str = NAMESPACE
+) -> list[str]:
+    """The names of ``search_attributes`` that the namespace lacks.
+
+    Raises:
+        SearchAttributeTypeError: one exists with another type.
+        RPCError: the server does not tell.
+    """
+    present = await _search_attributes(client, namespace)
+    for name in search_attributes.keys() & present.keys():
+        if _indexed_type(search_attributes[name]) != present[name]:
+            raise SearchAttributeTypeError(
                 f"Search attribute {name} exists with another type than "
                 f"{search_attributes[name]}: remove it with `temporal operator search-attribute`"
             )
-    missing = {name: type_ for name, type_ in wanted.items() if name not in present}
-    if not missing:
-        return
-    await client.operator_service.add_search_attributes(
-        AddSearchAttributesRequest(namespace=NAMESPACE, search_attributes=missing),
-        timeout=CALL_TIMEOUT,
-    )
-    await _await_search_attributes(client, set(missing))
+    return [name for name in search_attributes if name not in present]
 
 
-async def _await_search_attributes(client: ServiceClient, names: set[str]) -> None:
+async def _await_search_attributes(client: ServiceClient, names: set[str], namespace: str) -> None:
     loop = asyncio.get_running_loop()
     give_up_at = loop.time() + SETTLE_SECONDS
-    while lacking := names - (await _search_attributes(client)).keys():
+    while lacking := names - (await _search_attributes(client, namespace)).keys():
         if loop.time() >= give_up_at:
             raise ServerStartError(f"The server does not register the search attributes {sorted(lacking)}")
         await asyncio.sleep(SETTLE_POLL_SECONDS)
 
 
-async def _search_attributes(client: ServiceClient) -> dict[str, IndexedValueType.ValueType]:
+async def _search_attributes(client: ServiceClient, namespace: str) -> dict[str, IndexedValueType.ValueType]:
     answer = await client.operator_service.list_search_attributes(
-        ListSearchAttributesRequest(namespace=NAMESPACE), timeout=CALL_TIMEOUT
+        ListSearchAttributesRequest(namespace=namespace), timeout=CALL_TIMEOUT
     )
     return dict(answer.custom_attributes)
 

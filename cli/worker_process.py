@@ -99,7 +99,7 @@ class LaunchWorker:
         if len(self._deaths) == MAX_QUICK_DEATHS and self._deaths[-1] - self._deaths[0] < QUICK_DEATH_SECONDS:
             raise AgentCompassError(
                 f"the worker died {MAX_QUICK_DEATHS} times within {QUICK_DEATH_SECONDS:.0f} s; "
-                f"the end of {self.log_path}:\n{self._tail()}"
+                f"the end of {self.log_path}:\n{self.log_tail()}"
             )
 
     def _start(self, task_queue: str, concurrency: int, address: str) -> None:
@@ -129,9 +129,10 @@ class LaunchWorker:
         )
         write_json_atomic(self._state_path, state, durable=False)
 
-    def _tail(self) -> str:
+    def log_tail(self, size: int = _TAIL_BYTES) -> str:
+        """The last ``size`` bytes of the worker's own output."""
         try:
-            return self.log_path.read_bytes()[-_TAIL_BYTES:].decode("utf-8", "replace").strip()
+            return self.log_path.read_bytes()[-size:].decode("utf-8", "replace").strip()
         except OSError as error:
             return str(error)
 

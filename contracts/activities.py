@@ -151,6 +151,8 @@ class AttemptPlan(Contract):
     run_timeout_seconds: float | None = None
     evaluation_timeout_seconds: float | None = None
     collect_timeout_seconds: float = 660.0
+    finished: bool = False
+    """True when the attempt's result is on disk already: its worker died before it could say so."""
     resume_evaluation: bool = False
     """True when an unscored result of an earlier run was taken over: only its evaluation is left."""
     quick_phases: list[str] = Field(default_factory=list)

@@ -11,7 +11,7 @@ from typing import Final, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from .base import Contract
+from .base import MAX_SECONDS, Contract
 
 MEBIBYTE = 1_048_576
 WORKDIR_PREFIX: Final = "{workdir}/"
@@ -23,7 +23,7 @@ class ArtifactLimits(Contract):
 
     max_mb: int = Field(default=16384, gt=0)
     max_files: int = Field(default=100_000, gt=0)
-    timeout_seconds: float = Field(default=600.0, gt=0)
+    timeout_seconds: float = Field(default=600.0, gt=0, le=MAX_SECONDS)
 
     @property
     def max_bytes(self) -> int:
@@ -87,7 +87,7 @@ class ArtifactCommand(Contract):
     """A command that prepares artifacts; it runs in the environment's default work directory."""
 
     command: str = Field(min_length=1)
-    timeout_seconds: float | None = Field(default=60.0, gt=0)
+    timeout_seconds: float | None = Field(default=60.0, gt=0, le=MAX_SECONDS)
     """``None`` leaves only the limit of the whole group."""
 
 

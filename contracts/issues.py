@@ -94,16 +94,18 @@ class IssueCode(StrEnum):
     INTERNAL_ERROR = "internal_error"
 
 
-BLOCKING_CODES = frozenset({IssueCode.MODEL_AUTHENTICATION, IssueCode.MODEL_QUOTA})
-"""Codes that open the circuit breaker: every other attempt would be refused by the endpoint, too."""
+BLOCKING_CODES = frozenset(
+    {IssueCode.MODEL_AUTHENTICATION, IssueCode.MODEL_QUOTA, IssueCode.SECRET_UNAVAILABLE}
+)
+"""Codes that open the circuit breaker: every other attempt would fail in the same way, too."""
 
 ISSUE_CODES: dict[IssueCode, str] = {
-    IssueCode.SETUP_FAILED: "A preparation step of the benchmark raised.",
+    IssueCode.SETUP_FAILED: "Planning, or a preparation step of the benchmark, raised.",
     IssueCode.TASK_INPUT_INVALID: "The task's own data cannot be prepared.",
     IssueCode.ENVIRONMENT_OPEN_FAILED: "The provider could not create the environment.",
     IssueCode.ENVIRONMENT_LOST: "The environment vanished, or its host stopped answering.",
     IssueCode.ENVIRONMENT_FAILED: "A command or file operation failed in the environment itself.",
-    IssueCode.NETWORK_POLICY_FAILED: "The provider could not switch the network policy.",
+    IssueCode.NETWORK_POLICY_FAILED: "The provider cannot enforce a network policy, or could not switch to it.",
     IssueCode.SECRET_UNAVAILABLE: "A referenced secret cannot be resolved on the worker.",
     IssueCode.MODEL_AUTHENTICATION: "The model endpoint refused the credentials (401, 403).",
     IssueCode.MODEL_QUOTA: "The model account has no credit or quota left (402, 429 with a quota code).",

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from .base import Contract
+from .base import MAX_SECONDS, Contract
 from .request import LogLevel, ProgressMode, RunRequest
 
 
@@ -14,9 +14,9 @@ class LaunchRuntime(Contract):
     """What all requests of a launch share. Times are in seconds; 0 switches a limit off."""
 
     results_dir: str = "results"
-    timeout_seconds: float = Field(default=360_000, ge=0)
-    cleanup_grace_seconds: float = Field(default=30, ge=0)
-    heartbeat_timeout_seconds: float = Field(default=30, ge=2)
+    timeout_seconds: float = Field(default=360_000, ge=0, le=MAX_SECONDS)
+    cleanup_grace_seconds: float = Field(default=30, ge=0, le=MAX_SECONDS)
+    heartbeat_timeout_seconds: float = Field(default=30, ge=2, le=MAX_SECONDS)
     """How long a silent worker keeps an activity before another worker gets it."""
     progress: ProgressMode = "auto"
     log_level: LogLevel = "INFO"
@@ -67,6 +67,10 @@ LaunchStatusName = Literal[
 ]
 
 
+OVER_STATES = frozenset({"completed", "partial_failure", "failed", "timed_out", "cancelled"})
+"""States of launches and requests in which nothing happens any more."""
+
+
 class RequestStatus(Contract):
     """The state of one request, small enough for a query."""
 
@@ -99,6 +103,8 @@ class LaunchStatus(Contract):
     state: LaunchStatusName
     requests: list[RequestStatus] = Field(default_factory=list)
     message: str = ""
+    troubles: list[str] = Field(default_factory=list)
+    """What fails and is tried again without end, such as writing to a full disk; one line each."""
 
 
 class RequestResult(Contract):
@@ -138,3 +144,8 @@ class LaunchResult(Contract):
     requests: list[RequestResult] = Field(default_factory=list)
     error: str = ""
     exit_code: int = 0
+
+    @property
+    def refused(self) -> bool:
+        """True when nothing was begun: the user has something to mend, or a service is away."""
+        return self.exit_code in (2, 3) and not any(request.run_dir for request in self.requests)

@@ -27,6 +27,8 @@ class NetworkMode(StrEnum):
 def _check_entry(entry: str) -> str:
     """Accept a host name, ``*.domain``, an IP address or a CIDR, each with an optional ``:port``."""
     text = entry.strip()
+    if "/" in text and re.match(r"^[A-Za-z][A-Za-z0-9+.-]*://", text):
+        raise ValueError(f"{entry!r} is a URL; give its host name only")
     host, port = text, ""
     bracketed = re.fullmatch(r"\[([^\]]+)\](?::(\d+))?", text)
     if bracketed:

@@ -15,12 +15,14 @@ from urllib.parse import urlsplit
 from pydantic import AliasChoices, ConfigDict, Field, JsonValue, field_validator, model_validator
 
 from .artifacts import ArtifactCommand, ArtifactLimits, ArtifactSpec, check_destinations
-from .base import Contract
+from .base import MAX_SECONDS, Contract
 from .network import NetworkPolicy
 
 JsonMap = dict[str, JsonValue]
 NO_HARNESS = "none"
 """The harness id of a request whose benchmark runs its tasks itself."""
+
+MAX_MULTIPLIER = 1000.0
 
 _ENV_NAME = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*$")
 
@@ -86,14 +88,14 @@ class EnvironmentSetup(Contract):
     """How a sandbox is made; each provider says which keys it honours."""
 
     image: str | None = None
-    build_timeout_seconds: float | None = Field(default=None, gt=0)
+    build_timeout_seconds: float | None = Field(default=None, gt=0, le=MAX_SECONDS)
     workdir: str | None = None
 
 
 class ResourceRequirements(Contract):
     """What a sandbox needs: CPU cores, MiB of memory and storage, number of GPUs."""
 
-    cpu: float | None = Field(default=None, gt=0)
+    cpu: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     memory_mb: int | None = Field(default=None, gt=0)
     storage_mb: int | None = Field(default=None, gt=0)
     gpu: int | None = Field(default=None, ge=0)
@@ -161,7 +163,7 @@ class AnalysisSpec(Contract):
     analyzers: list[str] | None = None
     """``None`` runs every installed one that needs no parameters, an empty list none."""
     params: dict[str, JsonMap] = Field(default_factory=dict)
-    timeout_seconds: float = Field(default=60.0, gt=0)
+    timeout_seconds: float = Field(default=60.0, gt=0, le=MAX_SECONDS)
     """How long one analyzer may take for one attempt."""
 
 
@@ -178,19 +180,20 @@ class ExecutionSpec(Contract):
     analysis_params: AnalysisSpec = Field(default_factory=AnalysisSpec)
     max_retries: int = Field(default=0, ge=0, le=1000)
     retry_pattern_list: list[str] | None = None
-    retry_min_delay_seconds: float = Field(default=5.0, ge=0)
-    retry_max_delay_seconds: float = Field(default=60.0, ge=0)
-    run_timeout_seconds: float | None = Field(default=None, gt=0)
-    evaluation_timeout_seconds: float | None = Field(default=None, gt=0)
-    timeout_multiplier: float = Field(default=1.0, gt=0)
-    run_timeout_multiplier: float | None = Field(default=None, gt=0)
-    evaluation_timeout_multiplier: float | None = Field(default=None, gt=0)
+    retry_min_delay_seconds: float = Field(default=5.0, ge=0, le=MAX_SECONDS)
+    retry_max_delay_seconds: float = Field(default=60.0, ge=0, le=MAX_SECONDS)
+    run_timeout_seconds: float | None = Field(default=None, gt=0, le=MAX_SECONDS)
+    evaluation_timeout_seconds: float | None = Field(default=None, gt=0, le=MAX_SECONDS)
+    timeout_multiplier: float = Field(default=1.0, gt=0, le=MAX_MULTIPLIER)
+    run_timeout_multiplier: float | None = Field(default=None, gt=0, le=MAX_MULTIPLIER)
+    evaluation_timeout_multiplier: float | None = Field(default=None, gt=0, le=MAX_MULTIPLIER)
     harness_result_timeout_seconds: float = Field(
         default=60.0,
         gt=0,
+        le=MAX_SECONDS,
         validation_alias=AliasChoices("harness_result_timeout_seconds", "runresult_collect_timeout_seconds"),
     )
-    artifact_collect_timeout_seconds: float | None = Field(default=None, gt=0)
+    artifact_collect_timeout_seconds: float | None = Field(default=None, gt=0, le=MAX_SECONDS)
     artifact_limits: ArtifactLimits = Field(default_factory=ArtifactLimits)
     save_artifacts: bool | None = None
     """``None`` transfers declared artifacts in mode ``fresh``, which restores them, and in no other."""

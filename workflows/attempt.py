@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from datetime import timedelta
+from typing import Any
 
 from temporalio import workflow
 from temporalio.common import SearchAttributeKey
@@ -26,7 +27,7 @@ with workflow.unsafe.imports_passed_through():
     from ..contracts.retries import RetryDecision, RetryScope, decide_retry, retry_delay
     from ..contracts.search_attributes import OUTCOME
     from ..contracts.workflows import ATTEMPT_WORKFLOW, GO_SIGNAL, AttemptInput
-    from .calls import PhaseFailed, as_phase_failure, bookkeeping
+    from .calls import PhaseFailed, as_phase_failure, being_evicted, bookkeeping, in_background
     from .execution import Execution
     from .grace import Grace
     from .parking import Parking
@@ -50,10 +51,12 @@ class AttemptWorkflow:
     @workflow.run
     async def run(self, input: AttemptInput) -> AttemptOutcome:
         """Returns the attempt's outcome; ends as cancelled when it was, after its cleanup."""
-        main = asyncio.ensure_future(self._main(input))
+        main = in_background(self._main(input))
         try:
             return await asyncio.shield(main)
         except asyncio.CancelledError:
+            if being_evicted():
+                raise
             self._grace.begin()
             main.cancel()
             return await main
@@ -65,7 +68,8 @@ class AttemptWorkflow:
         except PhaseFailed as failure:
             self._issues = [failure.issue]
         else:
-            retries = await self._execute_until_settled(plan)
+            # Phases that are local activities are recorded together at the end of their workflow task.
+            retries = 0 if plan.finished else await self._execute_until_settled(plan)
         outcome = await self._save(retries)
         word = outcome_word(outcome)
         workflow.upsert_search_attributes([_OUTCOME_KEY.value_set(word)])
@@ -144,10 +148,12 @@ class AttemptWorkflow:
         argument = SaveAttemptInput(
             ref=self._ref, attempts=self._input.attempts, retry_count=retries, issues=self._issues
         )
-        saving = asyncio.ensure_future(bookkeeping(SAVE_ATTEMPT, argument, summary="save"))
+        saving = in_background(bookkeeping(SAVE_ATTEMPT, argument, summary="save"))
         try:
             return await asyncio.shield(saving)
         except asyncio.CancelledError:
+            if being_evicted():
+                raise
             await workflow.wait([saving], timeout=self._grace.left.total_seconds())
             if saving.done():
                 return saving.result()
@@ -155,7 +161,7 @@ class AttemptWorkflow:
             raise
 
     @workflow.signal(name=GO_SIGNAL)
-    def go(self) -> None:
+    def go(self, *_: Any) -> None:
         """The request has a slot for this attempt again."""
         self._parking.go()
 

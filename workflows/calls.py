@@ -8,8 +8,9 @@ Temporal under the policies below. A failure with a meaning arrives as a non-ret
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Coroutine
 from datetime import timedelta
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from temporalio import workflow
 from temporalio.common import RetryPolicy
@@ -31,6 +32,7 @@ with workflow.unsafe.imports_passed_through():
 
 InputT = TypeVar("InputT", bound=BaseModel)
 OutputT = TypeVar("OutputT", bound=BaseModel)
+T = TypeVar("T")
 
 BOOKKEEPING = RetryPolicy(
     initial_interval=timedelta(milliseconds=200), maximum_interval=timedelta(seconds=30), maximum_attempts=0
@@ -157,11 +159,30 @@ async def _phase_result(running: asyncio.Task[OutputT], phase: Phase, patience: 
     try:
         return await asyncio.shield(running)
     except asyncio.CancelledError:
+        if being_evicted():
+            raise
         running.cancel()
         await workflow.wait([running], timeout=patience.total_seconds())
         raise
     except FailureError as error:
         raise as_phase_failure(error, phase) from error
+
+
+def being_evicted() -> bool:
+    """Why a ``CancelledError`` came when nobody cancelled the workflow: the worker's cache drops it.
+
+    The workflow goes on elsewhere or later, so this is no time for cleaning up or waiting.
+    """
+    return workflow.cancellation_reason() is None
+
+
+def in_background(work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+    """A task that an evicted workflow, which may start none, does not leave behind half made."""
+    try:
+        return asyncio.create_task(work)
+    except BaseException:
+        work.close()
+        raise
 
 
 def as_phase_failure(error: FailureError, phase: Phase) -> BaseException:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import contextlib
+from collections.abc import AsyncIterator, Callable
 from datetime import timedelta
 
 from temporalio import workflow
@@ -34,7 +35,16 @@ with workflow.unsafe.imports_passed_through():
     from ..contracts.request import EvaluationMode
     from ..contracts.result import TaskStatus
     from ..contracts.retries import RetryScope
-    from .calls import CLEANUP, LONGEST_PHASE, QUICK_HOOK_TIMEOUT, PhaseFailed, hook, quick_hook
+    from .calls import (
+        CLEANUP,
+        LONGEST_PHASE,
+        QUICK_HOOK_TIMEOUT,
+        PhaseFailed,
+        being_evicted,
+        hook,
+        in_background,
+        quick_hook,
+    )
     from .grace import Grace
 
 _OPEN_LIMIT = timedelta(hours=2)
@@ -79,8 +89,7 @@ class Execution:
 
     async def _run_all(self) -> None:
         plan = self._plan
-        opened = await self._open(for_evaluation=False)
-        try:
+        async with self._environment() as opened:
             await self._phase(Phase.PREPARE_TASK, PREPARE_TASK, opened)
             await self._run_agent(opened)
             if plan.collects_artifacts:
@@ -89,9 +98,6 @@ class Execution:
                 )
             if plan.mode is EvaluationMode.REUSE and self._scorable():
                 await self._evaluate(opened)
-        finally:
-            if not plan.keep_environment:
-                await self._close(opened)
         if plan.mode is not EvaluationMode.REUSE and self._scorable():
             await self._evaluate_apart()
 
@@ -111,15 +117,27 @@ class Execution:
         if self._plan.mode is EvaluationMode.NONE:
             await self._evaluate(None)
             return
-        opened = await self._open(for_evaluation=True)
-        try:
+        async with self._environment(for_evaluation=True) as opened:
             await self._evaluate(opened)
-        finally:
-            if not self._plan.keep_environment:
-                await self._close(opened)
 
     async def _evaluate(self, opened: OpenedEnvironment | None) -> None:
         await self._phase(Phase.EVALUATE, EVALUATE, opened, self._plan.evaluation_timeout_seconds)
+
+    @contextlib.asynccontextmanager
+    async def _environment(self, *, for_evaluation: bool = False) -> AsyncIterator[OpenedEnvironment]:
+        """An environment that is closed whatever happens, unless it shall be kept.
+
+        No ``finally``: that would also run when Python throws a dropped workflow away.
+        """
+        opened = await self._open(for_evaluation=for_evaluation)
+        try:
+            yield opened
+        except (PhaseFailed, FailureError, asyncio.CancelledError):
+            if not self._plan.keep_environment:
+                await self._close(opened)
+            raise
+        if not self._plan.keep_environment:
+            await self._close(opened)
 
     async def _open(self, *, for_evaluation: bool) -> OpenedEnvironment:
         """Open an environment; what a failed or cancelled opening left behind is removed by its id."""
@@ -181,10 +199,12 @@ class Execution:
 
     async def _close(self, opened: OpenedEnvironment) -> None:
         """Close whatever happened before; a failure is a WARNING, and cancellation waits for it."""
-        closing = asyncio.ensure_future(self._close_unshielded(opened))
+        closing = in_background(self._close_unshielded(opened))
         try:
             await asyncio.shield(closing)
         except asyncio.CancelledError:
+            if being_evicted():
+                raise
             await workflow.wait([closing], timeout=self._grace.left.total_seconds())
             raise
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from datetime import timedelta
+from typing import Any
 
 from temporalio import workflow
 from temporalio.common import SearchAttributeKey
@@ -37,7 +38,8 @@ with workflow.unsafe.imports_passed_through():
         request_workflow_id,
     )
     from .attributes import request_attributes
-    from .calls import bookkeeping, exit_code_of, root_cause
+    from .calls import being_evicted, bookkeeping, exit_code_of, in_background, root_cause
+    from .signals import text_of
 
 _OUTCOME = SearchAttributeKey.for_keyword(attributes.OUTCOME)
 
@@ -59,17 +61,18 @@ class LaunchWorkflow:
     @workflow.run
     async def run(self, input: LaunchInput) -> LaunchResult:
         """Returns the launch's result, whatever became of its requests."""
-        main = asyncio.ensure_future(self._main(input))
+        main = in_background(self._main(input))
         while True:
             try:
                 result = await asyncio.shield(main)
                 break
             except asyncio.CancelledError:
-                if main.done():
-                    raise  # evicted from the worker's cache: there is nothing left to wait for
+                if being_evicted():
+                    raise
                 await self._stop("cancelled", "cancelled")
         self._state = result.status
-        workflow.upsert_search_attributes([_OUTCOME.value_set(result.status)])
+        outcome = "refused" if result.refused else result.status
+        workflow.upsert_search_attributes([_OUTCOME.value_set(outcome)])
         self._show()
         return result
 
@@ -91,7 +94,7 @@ class LaunchWorkflow:
 
     async def _preflight(self, spec: LaunchSpec) -> LaunchResult | None:
         """Why the launch cannot be carried out; ``None`` when it can, or need not any more."""
-        checking = asyncio.ensure_future(
+        checking = in_background(
             bookkeeping(
                 PREFLIGHT,
                 PreflightInput(spec=spec),
@@ -254,20 +257,20 @@ class LaunchWorkflow:
         )
 
     @workflow.signal(name=CANCEL_SIGNAL)
-    async def cancel(self, reason: str = "") -> None:
-        """Cancel what runs, clean up, and end as cancelled."""
-        await self._stop("cancelled", reason or "cancelled")
+    async def cancel(self, *arguments: Any) -> None:
+        """``reason``: cancel what runs, clean up, and end as cancelled."""
+        await self._stop("cancelled", text_of(arguments, default="cancelled"))
 
     @workflow.signal(name=PAUSE_SIGNAL)
-    async def pause(self, reason: str = "") -> None:
-        """Start no further attempts."""
-        self._paused = reason or "paused by an operator"
+    async def pause(self, *arguments: Any) -> None:
+        """``reason``: start no further attempts."""
+        self._paused = text_of(arguments, default="paused by an operator")
         self._show()
         if self._current is not None:
             await self._signal(self._current, PAUSE_SIGNAL, self._paused)
 
     @workflow.signal(name=RESUME_SIGNAL)
-    async def resume(self) -> None:
+    async def resume(self, *_: Any) -> None:
         """Go on after ``pause``."""
         self._paused = ""
         self._show()

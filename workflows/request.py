@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from datetime import timedelta
+from typing import Any
 
 from temporalio import workflow
 from temporalio.common import SearchAttributeKey
@@ -38,7 +39,8 @@ with workflow.unsafe.imports_passed_through():
         RunningAttempt,
     )
     from .analysis import Analysis
-    from .calls import bookkeeping, root_cause
+    from .calls import being_evicted, bookkeeping, in_background, root_cause
+    from .signals import model_of, text_of
     from .task_queue import TaskQueue
     from .window import AttemptWindow
 
@@ -63,14 +65,14 @@ class RequestWorkflow:
     @workflow.run
     async def run(self, input: RequestInput) -> RequestResult:
         """Returns the request's result, also when it was cancelled or timed out."""
-        main = asyncio.ensure_future(self._main())
+        main = in_background(self._main())
         while True:
             try:
                 result = await asyncio.shield(main)
                 break
             except asyncio.CancelledError:
-                if main.done():
-                    raise  # evicted from the worker's cache: there is nothing left to wait for
+                if being_evicted():
+                    raise
                 # Cancelled by an operator or the launch: stop in order, never in the middle.
                 self._stop("cancelled", "cancelled")
         if result is None:
@@ -108,7 +110,7 @@ class RequestWorkflow:
             runtime=self._input.runtime,
             temporal=self._input.temporal,
         )
-        preparing: asyncio.Task[PreparedRequest] = asyncio.ensure_future(
+        preparing: asyncio.Task[PreparedRequest] = in_background(
             bookkeeping(
                 PREPARE_REQUEST,
                 argument,
@@ -310,13 +312,13 @@ class RequestWorkflow:
         )
 
     @workflow.signal(name=PAUSE_SIGNAL)
-    def pause(self, reason: str = "") -> None:
-        """Start no further attempts; those in flight go on."""
-        self._paused = reason or "paused by an operator"
+    def pause(self, *arguments: Any) -> None:
+        """``reason``: start no further attempts; those in flight go on."""
+        self._paused = text_of(arguments, default="paused by an operator")
         self._show()
 
     @workflow.signal(name=RESUME_SIGNAL)
-    def resume(self) -> None:
+    def resume(self, *_: Any) -> None:
         """Start attempts again, and let those go on that an endpoint had refused."""
         self._paused = ""
         if self._window is not None:
@@ -324,9 +326,10 @@ class RequestWorkflow:
         self._show()
 
     @workflow.signal(name=PARKED_SIGNAL)
-    def attempt_parked(self, attempt: ParkedAttempt) -> None:
-        """An attempt waits. One that is blocked pauses the request: all others would be refused, too."""
-        if self._window is None or not self._window.slots.park(attempt):
+    def attempt_parked(self, *arguments: Any) -> None:
+        """``ParkedAttempt``: one that waits. A blocked one pauses the request: all would be refused."""
+        attempt = model_of(ParkedAttempt, arguments)
+        if attempt is None or self._window is None or not self._window.slots.park(attempt):
             return
         if attempt.reason is ParkReason.BLOCKED:
             self._paused = (
@@ -336,20 +339,23 @@ class RequestWorkflow:
             self._show()
 
     @workflow.signal(name=READY_SIGNAL)
-    def attempt_ready(self, workflow_id: str) -> None:
-        """A parked attempt wants its slot back."""
+    def attempt_ready(self, *arguments: Any) -> None:
+        """``workflow id``: a parked attempt wants its slot back."""
         if self._window is not None:
-            self._window.slots.want(workflow_id)
+            self._window.slots.want(text_of(arguments))
 
     @workflow.signal(name=STOP_SIGNAL)
-    def stop(self, status: str = "cancelled", reason: str = "") -> None:
-        """End with ``cancelled`` or ``timed_out``: attempts in flight are cancelled and cleaned up."""
-        self._stop("timed_out" if status == "timed_out" else "cancelled", reason or status)
+    def stop(self, *arguments: Any) -> None:
+        """``status, reason``: end with ``cancelled`` or ``timed_out``; what runs is cancelled and cleaned up."""
+        status = text_of(arguments, default="cancelled")
+        self._stop(
+            "timed_out" if status == "timed_out" else "cancelled", text_of(arguments, 1, default=status)
+        )
 
     @workflow.signal(name=CANCEL_SIGNAL)
-    def cancel(self, reason: str = "") -> None:
-        """The same as ``stop`` with status ``cancelled``."""
-        self._stop("cancelled", reason or "cancelled")
+    def cancel(self, *arguments: Any) -> None:
+        """``reason``: the same as ``stop`` with status ``cancelled``."""
+        self._stop("cancelled", text_of(arguments, default="cancelled"))
 
 
 def request_table(status: RequestStatus, *, running: int, waiting: int) -> str:

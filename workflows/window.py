@@ -47,7 +47,7 @@ with workflow.unsafe.imports_passed_through():
         attempt_workflow_id,
     )
     from .attributes import request_attributes
-    from .calls import BOOKKEEPING, LONGEST_PHASE, bookkeeping, root_cause
+    from .calls import BOOKKEEPING, LONGEST_PHASE, bookkeeping, in_background, root_cause
     from .slots import Slots
 
 
@@ -111,7 +111,7 @@ class AttemptWindow:
         self.started += 1
         self.slots.start(running)
         self._starting.add(running.workflow_id)
-        self._drivers[running.workflow_id] = asyncio.create_task(self._drive(running))
+        self._drivers[running.workflow_id] = in_background(self._drive(running))
 
     def let_go_on(self) -> None:
         """Give a slot to the parked attempt that waits longest."""
@@ -138,7 +138,7 @@ class AttemptWindow:
 
     def _spawn(self, work: Coroutine[Any, Any, None], group: set[asyncio.Task[None]]) -> None:
         """Run in the background; what it raises stops the request instead of getting lost."""
-        task = asyncio.create_task(work)
+        task = in_background(work)
         group.add(task)
         task.add_done_callback(group.discard)
         task.add_done_callback(self._note_failure)

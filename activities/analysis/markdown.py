@@ -18,7 +18,7 @@ def render_analysis(summary: AnalysisSummary) -> str:
             "finished tasks. Findings explain scores and never change them."
         ],
         table(
-            ["Analyzer", "Attempts", "Failed", "With a finding of its most frequent label"],
+            ["Analyzer", "Attempts", "Failed", "Most frequent label: attempts"],
             _overview(summary),
         ),
         *(_analyzer(analyzer) for analyzer in summary.analyzers),

@@ -21,7 +21,7 @@ def artifact_digests(directory: Path) -> dict[str, str]:
     """
     if not directory.is_dir():
         return {}
-    return {f"{_ARTIFACTS}{path.name}": content_of(path).sha256 for path in sorted(directory.iterdir())}
+    return {f"{_ARTIFACTS}{path.name}": _content(path) for path in sorted(directory.iterdir())}
 
 
 def input_digests(prepared: PreparedTask) -> dict[str, str]:
@@ -47,6 +47,13 @@ def changed_files(digests: dict[str, str], directory: Path, prepared: PreparedTa
             )
             return f"{name} {word}"
     return ""
+
+
+def _content(path: Path) -> str:
+    mode = path.lstat().st_mode
+    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+        raise OSError(f"{path} is neither a file nor a folder")
+    return content_of(path).sha256
 
 
 def _sha256(path: str) -> str:

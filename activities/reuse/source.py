@@ -88,14 +88,20 @@ def _check_named(path: Path, run_id: str, request: RunRequest, directory: Path) 
 
 
 def _continuable(run_dir: Path, owner: DriverRecord | None) -> bool:
+    """Whether a run is worth continuing: not the asking one, not empty, and with all that it took over.
+
+    One that is just taking over, or was killed then, would hide what its own source has.
+    """
     store = RunStore(run_dir)
     try:
         driver = store.driver()
+        partial = store.files.run_info().reused_from is not None and not store.is_taken_over()
     except RecordError:
-        driver = None  # its records are readable all the same
-    if owner is not None and driver is not None and driver.same_driver(owner):
-        return False
-    return store.has_finished_work()
+        return store.has_finished_work()  # what is wrong with it is told when it is chosen
+    if driver is None:
+        return store.has_finished_work()  # of an older version, or a copy without the hidden files
+    mine = owner is not None and driver.same_driver(owner)
+    return not mine and not partial and store.has_finished_work()
 
 
 def _obstacle(path: Path, request: RunRequest) -> str:

@@ -50,6 +50,7 @@ async def take_over(
         if taking.work.has_anything(entry.task_id):
             await asyncio.to_thread(taking.take, entry)
     await asyncio.to_thread(taking.work.sync)
+    await asyncio.to_thread(target.mark_taken_over)
     report.log()
     return report
 

@@ -50,6 +50,10 @@ class EvaluationCheckpoints:
                 raise RecordError(f"{path}: the digest of {name!r} is not the one that was recorded")
         return checkpoint
 
+    def exists(self, task_id: str, attempt: int) -> bool:
+        """True when there is something for :meth:`find`; nearly never, so that asking must be cheap."""
+        return self._path(task_id, attempt).exists()
+
     def stems(self) -> set[str]:
         """File stems of all tasks with a checkpoint, from one look at the directory."""
         names = (path.name.removesuffix(".json") for path in self._directory.glob("*.a[0-9]*.json"))

@@ -113,13 +113,22 @@ class RunFiles:
 
     def _update(self, values: dict[str, Any]) -> None:
         with file_lock(self._lock):
-            info = read_json(self._run_info) or {}
-            plans: dict[str, dict[str, dict[str, Any]]] = {}
-            for event in self._plan_events():
-                attempts = plans.setdefault(event["task_id"], {"attempts": {}})["attempts"]
-                attempts[str(event["attempt"])] = event["payload"]
-            merged = {**info, **values, **({"resolved_execution_plans": plans} if plans else {})}
-            self._write({key: value for key, value in merged.items() if value is not None})
+            plans = self._plans()
+            info = {**(read_json(self._run_info) or {}), **values}
+            if plans:
+                info["resolved_execution_plans"] = plans
+            self._write({key: value for key, value in info.items() if value is not None})
+
+    def _plans(self) -> dict[str, dict[str, dict[str, Any]]]:
+        """The plan summaries by task and attempt."""
+        plans: dict[str, dict[str, dict[str, Any]]] = {}
+        same: dict[bytes, dict[str, Any]] = {}
+        for event in self._plan_events():
+            attempts = plans.setdefault(event["task_id"], {"attempts": {}})["attempts"]
+            # Nearly all plans of a run are equal: kept once, they take a hundredth of the memory.
+            payload = event["payload"]
+            attempts[str(event["attempt"])] = same.setdefault(orjson.dumps(payload), payload)
+        return plans
 
     def _plan_events(self) -> Iterator[dict[str, Any]]:
         try:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import time
 from collections.abc import Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from .run_store import open_store
 
 PACKAGE = "agentcompass"
 _KEPT_TARGETS = 256
+_COMPLAINT_SECONDS = 60.0
 _run_dir: ContextVar[str | None] = ContextVar("agentcompass_run_log", default=None)
 
 
@@ -77,6 +79,7 @@ class RunLogHandler(logging.Handler):
         super().__init__()
         self.setFormatter(RunLogFormatter(redactor))
         self._targets: dict[str, _Target] = {}
+        self._complained_at = float("-inf")
 
     def emit(self, record: logging.LogRecord) -> None:
         """Append the record; a full disk costs the record, not the run (see ``Handler.handleError``)."""
@@ -89,7 +92,10 @@ class RunLogHandler(logging.Handler):
             if record.levelno >= target.level:
                 append(target.path, (self.format(record) + "\n").encode("utf-8", "replace"))
         except Exception:  # the contract of logging: a handler never raises into the code that logs
-            self.handleError(record)
+            # A full disk fails every record: one complaint a minute tells as much.
+            if time.monotonic() - self._complained_at >= _COMPLAINT_SECONDS:
+                self._complained_at = time.monotonic()
+                self.handleError(record)
 
     def _target(self, run_dir: str) -> _Target:
         target = self._targets.get(run_dir)

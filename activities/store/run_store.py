@@ -241,6 +241,14 @@ class RunStore:
         """True when there is a task record, a finished attempt or an execution that awaits its evaluation."""
         return bool(self._records.stems() or self._checkpoints.stems() or self.evaluation_checkpoints.stems())
 
+    def mark_taken_over(self) -> None:
+        """Say that everything that another run had is here; until then this run holds a part of it only."""
+        self._writer.write_state(self._state / "taken_over.json", True, durable=True)
+
+    def is_taken_over(self) -> bool:
+        """Whether :meth:`mark_taken_over` was called."""
+        return (self._state / "taken_over.json").exists()
+
     def checkpoint_stems(self) -> set[str]:
         """File stems of all unfinished tasks with finished attempts."""
         return self._checkpoints.stems()

@@ -76,18 +76,27 @@ def analysis(
 
 def _spec(text: str | None, analyzers: list[str] | None) -> AnalysisSpec:
     """The flags as a specification of which only what was given is set. Raises ``ConfigurationError``."""
+    import os
+
     from pydantic import ValidationError
 
     from ...contracts.errors import ConfigurationError
     from ...contracts.request import AnalysisSpec
     from ...plugins.params import describe_validation_error
+    from ..config import HomeSecretStore
+    from ..config.places import dotted
+    from ..config.secret_fields import SecretFields
+    from ..home import home_folder
     from .parse import json_object
 
     values = dict(json_object(text, "--analysis-params") or {})
     if analyzers:
         values["analyzers"] = list(analyzers)
+    secrets = SecretFields(os.environ, lambda path: f"--analysis-params: {dotted(path)}")
     try:
-        return AnalysisSpec.model_validate(values)
+        expanded = secrets.expand_tree(values)
+        AnalysisSpec.model_validate(expanded)
+        return AnalysisSpec.model_validate(secrets.store(expanded, HomeSecretStore(home_folder())))
     except ValidationError as error:
         raise ConfigurationError(
             describe_validation_error(error, AnalysisSpec, "--analysis-params")

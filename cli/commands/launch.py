@@ -34,6 +34,10 @@ def launch(
             help="Attempts at a time, over all requests.",
         ),
     ] = None,
+    k: Annotated[
+        int | None,
+        typer.Option("--k", metavar="N", min=1, help="Independent attempts for each task of every request."),
+    ] = None,
     timeout_seconds: Annotated[
         float | None,
         typer.Option(
@@ -88,6 +92,23 @@ def launch(
             "--run-id", metavar="ID", rich_help_panel=OUTPUT, help="Name of each request's run directory."
         ),
     ] = None,
+    reuse: Annotated[
+        str | None,
+        typer.Option(
+            "--reuse",
+            metavar="[=RUN_ID]",
+            rich_help_panel=OUTPUT,
+            help="Every request takes over what its latest run has finished; --reuse=RUN_ID names another run.",
+        ),
+    ] = None,
+    checkpoint_resume: Annotated[
+        bool | None,
+        typer.Option(
+            "--checkpoint-resume/--no-checkpoint-resume",
+            rich_help_panel=OUTPUT,
+            help="With --reuse, continue unscored executions at their evaluation.  [default: yes]",
+        ),
+    ] = None,
     progress: Annotated[
         str | None,
         typer.Option(
@@ -131,7 +152,10 @@ def launch(
 
     gates = parse_gates(fail_under, max_unevaluated)
     arguments = LaunchArguments(
+        k=k,
         task_concurrency=task_concurrency,
+        reuse=reuse,
+        checkpoint_resume=checkpoint_resume,
         results_dir=results_dir,
         run_id=run_id,
         timeout_seconds=timeout_seconds,
@@ -139,8 +163,8 @@ def launch(
         provider_limits=number_by_name(provider_limit, "--provider-limit", whole=True),
         env_open_qps=number_by_name(env_open_qps, "--env-open-qps"),
         progress=progress,
-        log_level=log_level.upper() if log_level else None,
-        file_log_level=file_log_level.upper() if file_log_level else None,
+        log_level=log_level.upper() if log_level is not None else None,
+        file_log_level=file_log_level.upper() if file_log_level is not None else None,
         recipe_dirs=recipe_dir or None,
         config=tuple(config or ()),
     )

@@ -111,6 +111,7 @@ def status_lines(found: LaunchStatus) -> list[str]:
     lines = [f"Launch: {found.launch_id} ({found.state})"]
     if found.message:
         lines.append(f"Message: {found.message}")
+    lines += [f"Trouble: {text}" for text in found.troubles]
     for request, progress in zip(found.requests, progress_of(found, None), strict=True):
         lines.append(
             f"{request.key}: {progress.status} | {progress.finished}/{progress.total} "

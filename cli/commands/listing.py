@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,28 +12,22 @@ if TYPE_CHECKING:
     from ...plugins.registry import Registry
 
 
-class Listed(StrEnum):
-    """What can be listed."""
-
-    LAUNCHES = "launches"
-    BENCHMARKS = "benchmarks"
-    HARNESSES = "harnesses"
-    ENVIRONMENTS = "environments"
-    RECIPES = "recipes"
-    ANALYZERS = "analyzers"
-
-
-_KINDS = {
-    Listed.BENCHMARKS: "benchmark",
-    Listed.HARNESSES: "harness",
-    Listed.ENVIRONMENTS: "environment",
-    Listed.RECIPES: "recipe",
-    Listed.ANALYZERS: "analyzer",
+LAUNCHES = "launches"
+SINGULARS = {
+    LAUNCHES: "launch",
+    "benchmarks": "benchmark",
+    "harnesses": "harness",
+    "environments": "environment",
+    "recipes": "recipe",
+    "analyzers": "analyzer",
 }
+"""What can be listed; for components, the name of their kind."""
 
 
 def list_command(
-    what: Annotated[Listed, typer.Argument(help="What to list.")] = Listed.LAUNCHES,
+    what: Annotated[
+        str, typer.Argument(metavar=f"[{'|'.join(SINGULARS)}]", help="What to list; the singular will do.")
+    ] = LAUNCHES,
     recipe_dir: Annotated[
         list[str] | None,
         typer.Option("--recipe-dir", metavar="DIR", help="Also load recipes from this trusted directory."),
@@ -42,11 +35,15 @@ def list_command(
     as_json: AsJson = False,
 ) -> int:
     """List launches, or the installed benchmarks, harnesses, environments, recipes or analyzers."""
-    if what is Listed.LAUNCHES:
+    from .choices import one_of
+
+    plural = next((name for name, singular in SINGULARS.items() if what == singular), what)
+    chosen = one_of(plural, tuple(SINGULARS), "list")
+    if chosen == LAUNCHES:
         return _list_launches(as_json)
     from ...plugins.registry import load_registry
 
-    return _list_components(load_registry(recipe_dir or ()), _KINDS[what], as_json)
+    return _list_components(load_registry(recipe_dir or ()), SINGULARS[chosen], as_json)
 
 
 def _list_launches(as_json: bool) -> int:

@@ -253,7 +253,7 @@ class RunFlags:
             "--results-dir",
             metavar="DIR",
             rich_help_panel=OUTPUT,
-            help="Where run directories go.  [default: results]",
+            help="Where run directories go, relative to the working directory.  [default: results]",
         ),
     ] = None
     run_name: Annotated[
@@ -366,7 +366,7 @@ class RunFlags:
             recipes=self.recipe or None,
             recipe_dirs=self.recipe_dir or None,
             progress=self.progress,
-            log_level=self.log_level.upper() if self.log_level else None,
-            file_log_level=self.file_log_level.upper() if self.file_log_level else None,
+            log_level=self.log_level.upper() if self.log_level is not None else None,
+            file_log_level=self.file_log_level.upper() if self.file_log_level is not None else None,
             config=tuple(self.config or ()),
         )

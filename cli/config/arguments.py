@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -114,17 +114,54 @@ _SETTINGS = (
 )
 
 
-def argument_layers(arguments: RunArguments, naming: Naming) -> list[Layer]:
-    """One layer for each argument that was given, lowest precedence first."""
+_NEVER_EMPTY = (
+    "benchmark",
+    "harness",
+    "model",
+    "env",
+    "model_base_url",
+    "model_api_key",
+    "model_api_protocol",
+    "results_dir",
+    "run_name",
+    "run_id",
+    "reuse",
+    "recipes",
+    "recipe_dirs",
+    "config",
+)
+_EMPTY_KEY_HINT = (
+    "write '${NAME}' in single quotes for a key in a variable, and leave the flag out where none is needed"
+)
+
+
+def argument_layers(arguments: RunArguments, naming: Naming, elsewhere: Container[str] = ()) -> list[Layer]:
+    """One layer for each argument that was given, lowest precedence first; none for those ``elsewhere``.
+
+    Raises ``ConfigurationError`` for an empty flag.
+    """
+    if naming == "flags":
+        _refuse_empty(arguments, elsewhere)
     layers = []
     for setting in _SETTINGS:
         value = getattr(arguments, setting.name)
-        if value is not None:
+        if value is not None and setting.name not in elsewhere:
             source = setting.flag if naming == "flags" else setting.name
             layers.append(value_layer(source, setting.path, _json(value, source)))
     if arguments.reuse is not None:
         layers.extend(_reuse_layers(arguments.reuse, "--reuse" if naming == "flags" else "reuse"))
     return layers
+
+
+def _refuse_empty(arguments: RunArguments, elsewhere: Container[str]) -> None:
+    """An empty flag is nearly always a shell variable that is not set; to take it as none hides that."""
+    flags = {setting.name: setting.flag for setting in _SETTINGS}
+    for name in _NEVER_EMPTY:
+        value = getattr(arguments, name)
+        texts = value if isinstance(value, list | tuple) else [value]
+        if name not in elsewhere and any(isinstance(text, str) and not text.strip() for text in texts):
+            hint = "; " + _EMPTY_KEY_HINT if name == "model_api_key" else ""
+            raise ConfigurationError(f"{flags.get(name) or '--' + name}: the value is empty{hint}")
 
 
 def _reuse_layers(reuse: str | bool, source: str) -> list[Layer]:

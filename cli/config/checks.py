@@ -117,6 +117,10 @@ def check_components(config: EffectiveConfig, registry: Registry, places: Places
         PluginError: it cannot be imported.
         ConfigurationError: a parameter is wrong.
     """
+    # All names before any parameter: a parameter may be wrong because the name is.
+    for kind in SECTIONS:
+        if (name := getattr(config, kind).id) != NO_HARNESS or kind != "harness":
+            registry.get(ComponentKind(kind), name)
     for kind in SECTIONS:
         spec = getattr(config, kind)
         if kind == "harness" and spec.id == NO_HARNESS:

@@ -80,7 +80,9 @@ def parse_json_value(text: str, source: str) -> JsonValue:
     try:
         value: JsonValue = json.loads(text, object_pairs_hook=no_repeats, parse_constant=no_constant)
     except json.JSONDecodeError as error:
-        raise ConfigurationError(f"{source}:{error.lineno}:{error.colno}: {error.msg}") from None
+        raise ConfigurationError(
+            f"{source}:{error.lineno}:{error.colno}: {error.msg}; this is not valid JSON"
+        ) from None
     except RecursionError:
         raise ConfigurationError(f"{source}: nested too deeply") from None
     except ValueError as error:  # a number with thousands of digits

@@ -27,6 +27,8 @@ from .schema import EnvironmentSection, ModelSection
 from .secret_store import StoreLiteral
 
 KINDS = ("benchmark", "harness", "environment")
+_COMPONENT_ARGUMENTS = frozenset({"benchmark", "harness", "model", "env"})
+"""They stand in the file itself, which therefore is their origin."""
 
 
 class ComponentSection(Contract):
@@ -77,6 +79,7 @@ class LaunchFile(Contract):
 class LaunchArguments:
     """What the command line says over a launch file; ``None`` leaves it to the file."""
 
+    k: int | None = None
     task_concurrency: int | None = None
     results_dir: str | None = None
     run_id: str | None = None
@@ -88,6 +91,7 @@ class LaunchArguments:
     log_level: str | None = None
     file_log_level: str | None = None
     reuse: str | bool | None = None
+    checkpoint_resume: bool | None = None
     recipe_dirs: Sequence[str] | None = None
     config: Sequence[str] = ()
 
@@ -118,22 +122,22 @@ def resolve_launch(
     document = read_document(file)
     launch = _check(document)
     _check_names(document, launch)
-    concurrency = arguments.task_concurrency or launch.task_concurrency
     runs = [
         resolve_run(
-            _run_arguments(document, arguments, index, concurrency),
+            _run_arguments(document, arguments, index),
             store_literal=store_literal,
             cwd=cwd,
             env=env,
             registry_loader=registry_loader,
             between=lambda ids, index=index: _layers(document, index),  # type: ignore[misc]
+            elsewhere=_COMPONENT_ARGUMENTS,
             request_name=request.name,
         )
         for index, request in enumerate(launch.requests)
     ]
     spec = LaunchSpec(
         name=launch.name,
-        task_concurrency=concurrency,
+        task_concurrency=runs[0].task_concurrency,
         runtime=runs[0].runtime,
         requests=[run.request for run in runs],
     )
@@ -156,11 +160,11 @@ def _check(document: Document) -> LaunchFile:
 
 
 def _without_values(document: Document) -> LaunchFile:
-    """The names and limits of a file whose remaining problems lie in values that are not expanded yet."""
+    """The names of a file whose remaining problems lie in values that are not expanded yet."""
     data = document.data
     requests = [{"name": item["name"]} for item in _requests(data)]
     return LaunchFile.model_validate(
-        {**{k: data[k] for k in ("version", "name", "task_concurrency") if k in data}, "requests": requests}
+        {**{key: data[key] for key in ("version", "name") if key in data}, "requests": requests}
     )
 
 
@@ -183,9 +187,7 @@ def _check_names(document: Document, launch: LaunchFile) -> None:
         seen[folder] = request.name
 
 
-def _run_arguments(
-    document: Document, arguments: LaunchArguments, index: int, concurrency: int
-) -> RunArguments:
+def _run_arguments(document: Document, arguments: LaunchArguments, index: int) -> RunArguments:
     """The component ids of a request, and what the command line says."""
     ids = {kind: _id_of(document, index, kind) for kind in (*KINDS, "model")}
     for kind in ("benchmark", "harness", "model"):
@@ -197,7 +199,8 @@ def _run_arguments(
         harness=ids["harness"],
         model=ids["model"],
         env=ids["environment"] or None,
-        task_concurrency=concurrency,
+        k=arguments.k,
+        task_concurrency=arguments.task_concurrency,
         results_dir=arguments.results_dir,
         run_id=arguments.run_id,
         timeout_seconds=arguments.timeout_seconds,
@@ -208,6 +211,7 @@ def _run_arguments(
         log_level=arguments.log_level,
         file_log_level=arguments.file_log_level,
         reuse=arguments.reuse,
+        checkpoint_resume=arguments.checkpoint_resume,
         recipe_dirs=arguments.recipe_dirs,
         config=arguments.config,
     )
@@ -224,8 +228,12 @@ def _id_of(document: Document, index: int, kind: str) -> str:
 
 
 def _layers(document: Document, index: int) -> list[Layer]:
-    """The launch's runtime, its defaults, and the request, lowest precedence first."""
+    """The launch's limits, its defaults, and the request, lowest precedence first."""
     layers = []
+    if "task_concurrency" in document.data:
+        written = Origin(document.file, document.lines.get(("task_concurrency",)), ("task_concurrency",))
+        limit: Tree = {"execution": {"task_concurrency": document.data["task_concurrency"]}}
+        layers.append(Layer(document.file, limit, {("execution", "task_concurrency"): written}))
     runtime = document.data.get("runtime")
     if isinstance(runtime, dict):
         layers.append(request_layer(document, (), {"runtime": runtime}))

@@ -15,6 +15,22 @@ from .expand import has_variable
 from .places import Path
 
 SHOWN = 3
+_MAP = "should be a map of names to values"
+_PLAIN_WORDS = {
+    "dict_type": _MAP,
+    "model_type": _MAP,
+    "model_attributes_type": _MAP,
+    "list_type": "should be a list",
+    "bool_type": "should be true or false",
+    "bool_parsing": "should be true or false",
+    "string_type": "should be text",
+    "int_type": "should be a whole number",
+    "int_parsing": "should be a whole number",
+    "int_from_float": "should be a whole number",
+    "float_type": "should be a number",
+    "float_parsing": "should be a number",
+}
+"""Kinds of problems that pydantic tells in words of Python instead of YAML."""
 
 Describe = Callable[[Path], str]
 """Names the place of a value for the user, as in ``agentcompass.yaml:3: execution.max_retries``."""
@@ -69,7 +85,7 @@ def _problem(
         return f"{describe(location)}: unknown key{nearest(str(location[-1]), known)}"
     if kind == "missing":
         return f"{describe(location[:-1])}: {str(location[-1])!r} is required"
-    message = item["msg"].removeprefix("Value error, ").removeprefix("Input ")
+    message = _PLAIN_WORDS.get(kind) or item["msg"].removeprefix("Value error, ").removeprefix("Input ")
     return f"{describe(location)}: {message}{_shown(item['input'], location)}"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -68,6 +68,7 @@ def resolve_run(
     env: Mapping[str, str] = os.environ,
     registry_loader: RegistryLoader = load_registry,
     between: LayersOf = lambda ids: [],
+    elsewhere: Container[str] = (),
     request_name: str = "",
 ) -> ResolvedRun:
     """Merge defaults, configuration files and ``arguments`` into one validated request.
@@ -75,25 +76,27 @@ def resolve_run(
     ``store_literal`` is called last, and only for secrets that were written out, so that nothing is
     written for a request that is refused. ``results_dir`` is relative to ``cwd``, ``recipe_dirs`` to
     the file that names them. ``between`` gives further layers above the files and below the arguments,
-    for the component ids of the run.
+    for the component ids of the run; arguments whose names are ``elsewhere`` only repeat what stands there.
 
     Raises:
         UsageError: something is wrong; the message names its place and what to change.
     """
     cwd = (cwd or Path.cwd()).absolute()
     documents = _read(config_files(cwd, env, arguments.config))
-    merged = merge_layers(_layers(arguments, documents, naming, between))
+    layers = _layers(arguments, documents, between)
+    files = {layer.name for layer in layers} - {DEFAULT.source}
+    merged = merge_layers([*layers, *argument_layers(arguments, naming, elsewhere)])
     places = places_of(merged)
     secrets = SecretFields(env, places.describe)
     tree = secrets.expand_tree(merged.data)
     config = check_effective(tree, places)
 
-    recipe_dirs = _recipe_dirs(config, merged, documents, cwd)
+    recipe_dirs = _recipe_dirs(config, merged, files, cwd)
     registry = registry_loader(recipe_dirs)
     warnings = _check_registry(config, documents, registry, places)
 
     config = check_effective(secrets.store(tree, store_literal), places)
-    config = absolute_paths(config, registry, lambda path: _folder_of(path, merged, documents, cwd))
+    config = absolute_paths(config, registry, lambda path: _folder_of(path, merged, files, cwd))
     results_dir = str(cwd / Path(config.runtime.results_dir).expanduser())
     shared = config.runtime.model_dump(include=set(LaunchRuntime.model_fields))
     runtime = LaunchRuntime.model_validate({**shared, "results_dir": results_dir, "recipe_dirs": recipe_dirs})
@@ -114,9 +117,8 @@ def _read(files: Sequence[Path]) -> list[Document]:
     return documents
 
 
-def _layers(
-    arguments: RunArguments, documents: list[Document], naming: Naming, between: LayersOf
-) -> list[Layer]:
+def _layers(arguments: RunArguments, documents: list[Document], between: LayersOf) -> list[Layer]:
+    """The layers below the arguments: the defaults, then files, each named after its file."""
     ids = {
         "benchmark": arguments.benchmark,
         "harness": arguments.harness,
@@ -131,20 +133,19 @@ def _layers(
         base,
         *(file_layer(document, ids) for document in documents),
         *between(ids),
-        *argument_layers(arguments, naming),
     ]
 
 
-def _recipe_dirs(config: EffectiveConfig, merged: Merged, documents: list[Document], cwd: Path) -> list[str]:
-    base = _folder_of(("runtime", "recipe_dirs"), merged, documents, cwd)
+def _recipe_dirs(config: EffectiveConfig, merged: Merged, files: Set[str], cwd: Path) -> list[str]:
+    base = _folder_of(("runtime", "recipe_dirs"), merged, files, cwd)
     return [str(base / Path(item).expanduser()) for item in config.runtime.recipe_dirs]
 
 
-def _folder_of(path: KeyPath, merged: Merged, documents: list[Document], cwd: Path) -> Path:
+def _folder_of(path: KeyPath, merged: Merged, files: Set[str], cwd: Path) -> Path:
     """What a relative path is relative to: the file that it stands in, else the working directory."""
     origin = merged.places.get(path)
-    files = {document.file for document in documents}
-    return Path(origin.source).parent if origin is not None and origin.source in files else cwd
+    # A file may have been named relative to the working directory itself.
+    return (cwd / origin.source).parent if origin is not None and origin.source in files else cwd
 
 
 def _check_registry(

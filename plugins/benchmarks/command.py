@@ -134,14 +134,15 @@ class CommandBenchmark(HarnessFreeBenchmark[CommandParams]):
     ) -> PreparedTask:
         """Write the task's files; writing them twice changes nothing."""
         del request, plan, context
-        files = _TaskFiles.model_validate(task.metadata).files
-        for name, content in files.items():
+        facts = _TaskFacts.model_validate(task.metadata)
+        for name, content in facts.files.items():
             await env.write(name, content.encode())
         return PreparedTask(
             task_id=task.task_id,
             category=task.category,
             ground_truth=task.ground_truth,
             input=TaskInput(prompt=task.question, workspace=env.workdir),
+            metadata={"timeout_seconds": facts.timeout_seconds},
         )
 
     async def run_task(
@@ -152,11 +153,13 @@ class CommandBenchmark(HarnessFreeBenchmark[CommandParams]):
         plan: BenchmarkPlan,
         context: AttemptContext,
     ) -> RunResult:
-        """Run the command within what is left of the budget; running out of it is an ERROR, not a failure."""
+        """Run the command; running out of its own time is an ERROR beside a valid fail."""
         del request, plan
         command = prepared.input.prompt
         started_at = time.time()
-        finished = await env.exec(command, timeout_seconds=context.remaining())
+        # The run budget is the runtime's business: it ends this hook, and what is evaluated is empty.
+        limit = _TaskFacts.model_validate(prepared.metadata).timeout_seconds
+        finished = await env.exec(command, timeout_seconds=limit)
         step = _step(command, finished, started_at)
         context.record_step(step)
         result = RunResult(
@@ -181,16 +184,19 @@ class CommandBenchmark(HarnessFreeBenchmark[CommandParams]):
     ) -> RunResult:
         """``correct``: the command ended by itself and did what was expected."""
         del task, request, plan, env, context
+        if "command" not in result.extra:  # ended at the run budget, before there was an outcome
+            return result.model_copy(update={"metrics": {"correct": False}})
         outcome = CommandOutcome.model_validate(result.extra["command"])
         expected = Expectation.model_validate(prepared.ground_truth)
         correct = await _meets(expected, outcome, str(result.final_answer))
         return result.model_copy(update={"metrics": {"correct": correct}})
 
 
-class _TaskFiles(Contract):
+class _TaskFacts(Contract):
     """The metadata of a task."""
 
     files: dict[str, str] = Field(default_factory=dict)
+    timeout_seconds: float | None = Field(default=None, gt=0)
 
 
 def _task(item: NumberedRow[CommandRow]) -> TaskSpec:
@@ -201,8 +207,7 @@ def _task(item: NumberedRow[CommandRow]) -> TaskSpec:
         question=row.command,
         category=row.category,
         ground_truth=expected,
-        metadata=_TaskFiles(files=row.files).model_dump(mode="json"),
-        run_timeout_seconds=row.timeout_seconds,
+        metadata=_TaskFacts(files=row.files, timeout_seconds=row.timeout_seconds).model_dump(mode="json"),
     )
 
 
@@ -238,7 +243,7 @@ def _step(command: str, finished: ExecResult, started_at: float) -> TrajectorySt
 
 def _issues(finished: ExecResult) -> list[Issue]:
     if finished.timed_out:
-        code, message = IssueCode.HARNESS_TIMEOUT.value, "the command used up its run budget and was ended"
+        code, message = IssueCode.HARNESS_TIMEOUT.value, "the command used up its timeout_seconds and was ended"
     elif finished.output_limit_exceeded:
         code, message = OUTPUT_LIMIT_CODE, "the command was ended because it wrote too much"
     else:

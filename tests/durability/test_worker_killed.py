@@ -205,6 +205,27 @@ def test_the_command_says_that_it_started_another_worker(name: str, killed: dict
     assert killed[name].ended.stderr.count("The worker was gone; started another one") == 4
 
 
+def test_quick_tasks_in_flight_together_survive_a_killed_worker(command_line: CommandLine) -> None:
+    """Built-in components: their phases take part in the workflow's own tasks, many at a time."""
+    rows = [{"id": f"q{number}", "question": "?", "answer": str(number)} for number in range(60)]
+    arguments = ["run", "qa", "oracle", "none", "--benchmark-params", command_line.dataset(rows)]
+    arguments += ["--task-concurrency", "8", "--progress", "plain"]
+    command_line.run(*arguments, "--run-id", "undisturbed").expect(0)
+
+    running = command_line.start(*arguments, "--run-id", "killed")
+    [undisturbed] = command_line.results.glob("*/undisturbed")
+    killed = undisturbed.with_name("killed")
+    wait_for("a finished task", lambda: list((killed / "details").glob("*.json")))
+    kill_and_wait(running.worker_pid)
+    assert len(list((killed / "details").glob("*.json"))) < len(rows)
+    running.wait().expect(0)
+
+    expected, found = comparable(undisturbed), comparable(killed)
+    for part in expected:
+        assert found[part] == expected[part], part
+    assert_progress_is_whole(killed)
+
+
 def test_no_environment_is_left(killed: dict[str, Finished], embedded_home: Path) -> None:
     folder = embedded_home / "environments" / "host_process"
     assert [path.name for path in folder.iterdir() if path.is_dir()] == []

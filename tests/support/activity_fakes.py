@@ -7,18 +7,18 @@ succeeds. Fakes keep no records: what a real activity writes is the subject of i
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import inspect
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
 from temporalio import activity
 
 from agentcompass.activities.boundary import failed
-from agentcompass.activities.heartbeat import heartbeating
 from agentcompass.contracts.activities import (
     ALL_ACTIVITIES,
-    AWAIT_ATTEMPTS,
+    ANALYZE_TASKS,
     CLOSE_ENVIRONMENT,
     COLLECT_ARTIFACTS,
     EVALUATE,
@@ -34,6 +34,7 @@ from agentcompass.contracts.activities import (
     SAVE_ATTEMPT,
     SAVE_RETRY,
     ActivityStub,
+    AnalyzedTasks,
     AttemptOutcome,
     AttemptPlan,
     Done,
@@ -122,6 +123,23 @@ def for_task(task_id: str, behaviour: Behaviour) -> Behaviour:
     return lambda input: behaviour(input) if input.ref.task_id == task_id else None
 
 
+@contextlib.asynccontextmanager
+async def _beating() -> AsyncIterator[None]:
+    """Heartbeat often, so that a test need not wait for a cancellation to arrive."""
+
+    async def beat() -> None:
+        while True:
+            activity.heartbeat()
+            await asyncio.sleep(0.1)
+
+    task = None if activity.info().is_local else asyncio.create_task(beat())
+    try:
+        yield
+    finally:
+        if task is not None:
+            task.cancel()
+
+
 class Gate:
     """Holds a fake until the test opens it; says when somebody stands before it."""
 
@@ -136,13 +154,31 @@ class Gate:
         self.standing += 1
         self.reached.set()
         try:
-            async with heartbeating():
+            async with _beating():
                 await self.opened.wait()
         except asyncio.CancelledError:
             self.cancelled += 1
             raise
         finally:
             self.standing -= 1
+
+
+class Stubborn(Gate):
+    """Hears that it is cancelled and goes on until the test opens it, as a blocking hook would."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked_to_stop = asyncio.Event()
+
+    async def __call__(self, _: Any = None) -> None:
+        """Stand before the gate whatever happens."""
+        self.reached.set()
+        async with _beating():
+            while not self.opened.is_set():
+                try:
+                    await self.opened.wait()
+                except asyncio.CancelledError:
+                    self.asked_to_stop.set()
 
 
 class FakeActivities:
@@ -195,6 +231,7 @@ class FakeActivities:
                 parallel_attempts=self.parallel_attempts,
             ),
             PENDING_TASKS.name: self._page,
+            ANALYZE_TASKS.name: lambda _: AnalyzedTasks(),
             PLAN_ATTEMPT.name: lambda _: self._plan or plan(),
             OPEN_ENVIRONMENT.name: _opened,
             SAVE_RETRY.name: lambda _: Done(),
@@ -258,6 +295,3 @@ def _finalized(input: FinalizeInput) -> RequestResult:
         error=input.error,
         exit_code=0 if input.status == "completed" else 1,
     )
-
-
-assert AWAIT_ATTEMPTS in ALL_ACTIVITIES

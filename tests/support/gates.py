@@ -41,7 +41,7 @@ class Gates:
     def wait(self, task: str, hook: str) -> int:
         """Return when the hook stands at its gate: the process id of its worker."""
         file = self._file(task, hook, "waiting")
-        return int(wait_for(f"{hook} of {task}", lambda: file.exists() and file.read_text()))
+        return int(wait_for(f"{hook} of {task}", lambda: file.read_text() if file.exists() else None))
 
     def open(self, task: str, hook: str) -> None:
         """Let the hook go on."""

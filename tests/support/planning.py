@@ -116,7 +116,9 @@ class FixedNetwork(AnyNetwork):
     capabilities = EnvironmentCapabilities(network_modes=list(NetworkMode))
 
 
-def recipe(apply: Apply, name: str = "changes", matches: Callable[..., bool] = lambda *_: True) -> Recipe[Any]:
+def recipe(
+    apply: Apply, name: str = "changes", matches: Callable[..., bool] = lambda *_: True
+) -> Recipe[Any]:
     """A recipe that does what ``apply`` does."""
 
     class Made(Recipe[NoParams]):

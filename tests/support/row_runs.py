@@ -28,11 +28,12 @@ def start_rows(
     *options: str,
     execution: dict[str, Any] | None = None,
     benchmark: str = "rows",
+    harness: str = "rows",
 ) -> Running:
     """Start a run of these tasks; retries wait for next to nothing."""
     settings = {"retry_min_delay_seconds": 0.01, "retry_max_delay_seconds": 0.02, **(execution or {})}
     return command_line.start(
-        *("run", benchmark, "none" if benchmark == "rows_free" else "rows", "none"),
+        *("run", benchmark, harness, "none"),
         *("--env", "host_process", "--progress", "none"),
         *("--benchmark-params", json.dumps({"tasks": list(rows)}), "--execution-params", json.dumps(settings)),
         *options,
@@ -113,6 +114,8 @@ def finish(command_line: CommandLine, running: Running) -> Rows:
     return Rows(ended, run_dir)
 
 
-def run_rows(command_line: CommandLine, rows: Sequence[dict[str, Any]], *options: str, **settings: Any) -> Rows:
+def run_rows(
+    command_line: CommandLine, rows: Sequence[dict[str, Any]], *options: str, **settings: Any
+) -> Rows:
     """Run these tasks to their end."""
     return finish(command_line, start_rows(command_line, rows, *options, **settings))

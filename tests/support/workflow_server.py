@@ -7,7 +7,7 @@ import contextlib
 import importlib.metadata
 import itertools
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
@@ -20,8 +20,10 @@ from temporalio.client import Client, WorkflowHandle
 from temporalio.testing import WorkflowEnvironment
 from temporalio.worker import Worker
 
+from agentcompass.activities.await_attempts import AwaitAttempts
 from agentcompass.activities.data_converter import data_converter
-from agentcompass.contracts.activities import AttemptOutcome, AttemptRef
+from agentcompass.activities.services import Services, WorkerSettings
+from agentcompass.contracts.activities import AWAIT_ATTEMPTS, AttemptOutcome, AttemptRef
 from agentcompass.contracts.launch import LaunchResult, LaunchRuntime, LaunchSpec, RequestResult
 from agentcompass.contracts.records import TemporalInfo
 from agentcompass.contracts.request import (
@@ -46,7 +48,6 @@ from agentcompass.contracts.workflows import (
     request_workflow_id,
 )
 from agentcompass.workflows.registration import WORKFLOWS
-from agentcompass.workflows.runner import sandbox
 from agentcompass.workflows.runner import sandbox
 
 _NUMBERS = itertools.count(1)
@@ -88,9 +89,18 @@ class Stage:
         self.launch_id = f"launch-{next(_NUMBERS)}-{uuid.uuid4().hex[:6]}"
 
     async def attempt(
-        self, task_id: str = "task", *, attempts: AttemptsSpec | None = None, grace: float = 30.0
+        self,
+        task_id: str = "task",
+        *,
+        attempts: AttemptsSpec | None = None,
+        grace: float = 30.0,
+        impatient: bool = False,
     ) -> WorkflowHandle[Any, AttemptOutcome]:
-        """Start an attempt without a request."""
+        """Start an attempt without a request.
+
+        A workflow that waits for a local activity hears of a cancellation only at the heartbeat of
+        its task, after 8 seconds; ``impatient`` makes that less than one.
+        """
         return await self.client.start_workflow(
             ATTEMPT_WORKFLOW,
             AttemptInput(
@@ -100,6 +110,7 @@ class Stage:
                 cleanup_grace_seconds=grace,
             ),
             id=f"{self.launch_id}/{task_id}/a1",
+            task_timeout=timedelta(seconds=1) if impatient else None,
             task_queue=self.queue,
             result_type=AttemptOutcome,
         )
@@ -155,17 +166,20 @@ async def stage(
     client: Client,
     fakes: FakeActivities,
     *,
-    activities: Sequence[Callable[..., Any]] | None = None,
     max_cached_workflows: int = 1000,
 ) -> AsyncIterator[Stage]:
-    """A worker that is up while the block runs."""
+    """A worker that is up while the block runs; of the activities only ``await_attempts`` is real."""
     queue = f"queue-{uuid.uuid4().hex[:8]}"
+    services = Services(client, WorkerSettings(task_queue=queue, host_queue=queue))
     with ThreadPoolExecutor(4) as threads:
         async with Worker(
             client,
             task_queue=queue,
             workflows=WORKFLOWS,
-            activities=activities if activities is not None else fakes.registered(),
+            activities=[
+                *fakes.registered(without=(AWAIT_ATTEMPTS,)),
+                AwaitAttempts(services, poll_seconds=0.05).await_attempts,
+            ],
             workflow_task_executor=threads,
             workflow_runner=sandbox(client.data_converter),
             max_cached_workflows=max_cached_workflows,

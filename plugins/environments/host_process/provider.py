@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+from functools import cached_property
 from pathlib import Path
 from typing import ClassVar
 
@@ -95,7 +96,7 @@ class HostProcess(Environment[HostProcessParams]):
             key=lambda record: record.created_at or 0.0,
         )
 
-    @property
+    @cached_property
     def _root(self) -> Path:
         return self.params.resolved_root()
 

@@ -91,14 +91,16 @@ def test_classification(error: Exception, phase: Phase, severity: Severity, wher
     assert (issue.severity, issue.phase, issue.code) == (severity, where, code)
 
 
-def raised(outer: Exception, inner: BaseException, *, hidden: bool = False, implicit: bool = False) -> Exception:
+def raised(
+    outer: Exception, inner: BaseException, *, hidden: bool = False, implicit: bool = False
+) -> Exception:
     """``outer`` as it is after it was raised from, or while handling, ``inner``."""
     try:
         try:
             raise inner
         except BaseException as error:
             if implicit:
-                raise outer
+                raise outer  # noqa: B904 - what this makes is the subject
             raise outer from (None if hidden else error)
     except Exception as error:
         return error

@@ -169,7 +169,9 @@ def test_the_same_inputs_give_the_same_plan() -> None:
 
 def test_a_verifier_gets_an_environment_only_in_mode_fresh() -> None:
     image = EnvironmentSetup(image="r")
-    fresh = planned(request_of({"evaluation_environment_mode": "fresh"}), None, sets(environment__setup=image))
+    fresh = planned(
+        request_of({"evaluation_environment_mode": "fresh"}), None, sets(environment__setup=image)
+    )
     assert fresh.evaluation_environment is not None
     assert fresh.evaluation_environment.setup.image == "r"
     assert planned().evaluation_environment is None
@@ -319,7 +321,9 @@ def test_a_named_failure_keeps_its_code() -> None:
 
 
 def test_a_task_whose_policy_the_provider_cannot_enforce_is_refused() -> None:
-    with pytest.raises(StageFailure, match="cannot enforce network policy 'no-network'; it offers public") as e:
+    with pytest.raises(
+        StageFailure, match="cannot enforce network policy 'no-network'; it offers public"
+    ) as e:
         planned(None, task_of(run_network_policy=OFF), environment=PublicOnly)
     assert e.value.issue.code == "network_policy_failed"
 
@@ -327,7 +331,9 @@ def test_a_task_whose_policy_the_provider_cannot_enforce_is_refused() -> None:
 def test_a_policy_that_would_have_to_be_switched_is_refused() -> None:
     with pytest.raises(StageFailure, match="cannot switch the network policy between phases"):
         planned(None, task_of(run_network_policy=OFF), environment=FixedNetwork)
-    assert planned(None, task_of(network_policy=OFF), environment=FixedNetwork).run_network_policy == NO_NETWORK
+    assert (
+        planned(None, task_of(network_policy=OFF), environment=FixedNetwork).run_network_policy == NO_NETWORK
+    )
 
 
 def test_start_variables_of_a_verifier_that_gets_no_environment_are_refused() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from agentcompass.contracts import (
     PreparedTask,
     RunRequest,
     RunResult,
+    TaskInput,
     TaskSpec,
     TaskStatus,
     UsageError,
@@ -110,17 +110,21 @@ async def test_files_of_the_task_are_in_the_work_directory(tmp_path: Path, host:
 async def test_a_command_out_of_time_is_wrong_and_an_error_beside_the_score(
     tmp_path: Path, host: EnvironmentSession
 ) -> None:
-    context = RecordingContext(deadline=time.time() + 0.5)
-    result = await execute(tmp_path, host, {"command": "echo begun; sleep 600"}, context)
+    result = await execute(tmp_path, host, {"command": "echo begun; sleep 60", "timeout_seconds": 0.5})
     assert result.metrics == {"correct": False}
     assert result.status is TaskStatus.RUN_ERROR
     assert [(issue.severity, issue.code) for issue in result.issues] == [("error", "harness_timeout")]
     assert result.final_answer == "begun\n"
 
 
-async def test_the_time_of_a_row_becomes_the_task_s_run_budget(tmp_path: Path) -> None:
-    [task] = await load(tmp_path, {"id": "a", "command": "true", "timeout_seconds": 1.5})
-    assert task.run_timeout_seconds == 1.5
+async def test_a_result_that_the_run_budget_cut_off_is_wrong(tmp_path: Path) -> None:
+    subject = benchmark(tmp_path, {"id": "a", "command": "true"})
+    [task] = await subject.load_tasks(REQUEST)
+    prepared = PreparedTask(task_id="a", ground_truth=task.ground_truth, input=TaskInput(prompt="true"))
+    plan = ExecutionPlan(task_id="a", attempt=1, environment=REQUEST.environment)
+    blank = RunResult(task_id="a")
+    result = await subject.evaluate(task, prepared, blank, REQUEST, plan, None, RecordingContext())
+    assert result.metrics == {"correct": False}
 
 
 async def test_the_trajectory_is_the_one_command(tmp_path: Path, host: EnvironmentSession) -> None:

@@ -172,7 +172,7 @@ def test_malformed_yaml_is_one_line_with_file_line_and_column(text, expected):
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ('{"a": 1,\n "b": }', "f.json:2:7: Expecting value"),
+        ('{"a": 1,\n "b": }', "f.json:2:7: Expecting value; this is not valid JSON"),
         ('{"a": 1, "a": 2}', "f.json: key 'a' is given twice"),
         ('{"a": NaN}', "f.json: NaN is not allowed in JSON"),
         ("[1]", "f.json: must hold a map of keys and values, not a list"),

@@ -65,7 +65,7 @@ def test_expanded_text_becomes_the_number_that_its_field_wants(project):
 def test_expanded_text_of_a_wrong_type_is_an_error_with_its_place(project):
     file = project.write("agentcompass.yaml", "execution: {max_retries: '${RETRIES}'}\n")
     with pytest.raises(
-        ConfigurationError, match=r"execution\.max_retries: should be a valid integer"
+        ConfigurationError, match=r"execution\.max_retries: should be a whole number"
     ) as caught:
         project.resolve(variables={"RETRIES": "many"})
     assert str(caught.value).startswith(f"{file}:1: ")

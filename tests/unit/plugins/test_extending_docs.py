@@ -98,7 +98,7 @@ async def env(provider: Any) -> AsyncIterator[Any]:
         await provider.close(session.handle)
 
 
-@pytest.mark.parametrize("name", ["benchmark", "harness", "environment"])
+@pytest.mark.parametrize("name", ["benchmark", "harness", "environment", "analyzer"])
 def test_a_page_shows_the_code_of_the_tested_extension(name: str) -> None:
     assert f"```python\n{(PACKAGE / f'{name}.py').read_text()}```\n" in (PAGES / f"{name}.md").read_text()
 
@@ -311,10 +311,23 @@ async def test_the_documented_environment_says_which_machine_does_not_answer() -
         await broken.preflight(EnvironmentSpec(id="ssh"))
 
 
+# analyzer.md
+
+
+async def test_the_documented_analyzer_finds_long_answers() -> None:
+    module = example("analyzer")
+    analyzer = module.AnswerLength(module.AnswerLengthParams(max_chars=3))
+    short, long = (RunResult(task_id="t", final_answer=answer) for answer in ("abc", "abcd"))
+    assert await analyzer.analyze(short, RecordingContext()) == []
+    [finding] = await analyzer.analyze(long, RecordingContext())
+    assert (finding.label, finding.value) == ("long_answer", 4)
+
+
 def test_the_documented_parameter_models_refuse_unknown_keys() -> None:
     for name, model in (
         ("benchmark", "CsvTotalsParams"),
         ("harness", "CliAgentParams"),
         ("environment", "SshParams"),
+        ("analyzer", "AnswerLengthParams"),
     ):
         assert issubclass(getattr(example(name), model), Contract)

@@ -76,3 +76,10 @@ class RowsAgent(Harness[NoParams, Session]):
 
     async def close_session(self, session: Session) -> None:
         await act(session.row, "close_session", session.context)
+
+
+class SlowRowsAgent(RowsAgent):
+    """The same as an activity of its own, which heartbeats."""
+
+    id = "rows_slow"
+    quick_hooks = frozenset()

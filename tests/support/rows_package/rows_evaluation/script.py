@@ -87,9 +87,7 @@ async def act(row: Row, hook: str, context: AttemptContext, env: EnvironmentSess
         )
     elif word in set(Severity):
         message = f"{hook} said {rest}"
-        raise StageFailure(
-            Issue(severity=Severity(word), phase=PHASES[hook], code=rest, message=message)
-        )
+        raise StageFailure(Issue(severity=Severity(word), phase=PHASES[hook], code=rest, message=message))
     elif word == "raise":
         raise ValueError(f"{hook} broke {rest}".strip())
     elif word == "exit":

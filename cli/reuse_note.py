@@ -1,0 +1,42 @@
+"""One line that says what a run with ``--reuse`` took over, or that there was nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from pathlib import Path
+
+from ..activities.store import open_store, read_run_info, read_snapshot
+from ..contracts.errors import RecordError
+from ..contracts.launch import RequestResult, RequestStatus
+
+
+class ReuseNotes:
+    """Tells of each run once."""
+
+    def __init__(self) -> None:
+        self._told: set[str] = set()
+
+    async def fresh(self, requests: Iterable[RequestStatus | RequestResult]) -> list[str]:
+        """The lines for runs that were not told of yet."""
+        notes = []
+        for run_dir in [item.run_dir for item in requests if item.run_dir]:
+            if run_dir not in self._told:
+                self._told.add(run_dir)
+                notes.append(await asyncio.to_thread(reuse_note, Path(run_dir)))
+        return [note for note in notes if note]
+
+
+def reuse_note(run_dir: Path) -> str:
+    """Empty for a run that was not to reuse anything, or that lies on another machine."""
+    try:
+        if not open_store(run_dir).request().runtime.reuse:
+            return ""
+        source = read_run_info(run_dir / "run_info.json").reused_from
+        snapshot = read_snapshot(run_dir)
+    except RecordError:
+        return ""
+    if source is None:
+        return f"Nothing to reuse: {run_dir.parent} holds no earlier run with a finished task."
+    finished = f"{snapshot.reused_tasks} of {snapshot.total_tasks} tasks" if snapshot else "finished tasks"
+    return f"Reused: {finished} from run {source.run_id}"

@@ -1,0 +1,165 @@
+"""What keeps a running launch from getting on, as far as the Temporal server can tell.
+
+A worker that is not there, workflow code that fails, activities that fail and are tried again: all
+of it is retried without end and so looks like nothing at all from outside.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections import Counter
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from temporalio.api.common.v1 import WorkflowExecution
+from temporalio.api.enums.v1 import EventType, PendingWorkflowTaskState, TaskQueueType
+from temporalio.api.taskqueue.v1 import TaskQueue
+from temporalio.api.workflowservice.v1 import (
+    DescribeTaskQueueRequest,
+    DescribeWorkflowExecutionResponse,
+    GetWorkflowExecutionHistoryReverseRequest,
+)
+from temporalio.client import Client, WorkflowExecutionStatus
+from temporalio.service import RPCError, RPCStatusCode
+
+from ..activities.retry_log import RETRY_MARK
+from ..contracts.launch import OVER_STATES, LaunchStatus
+
+if TYPE_CHECKING:
+    from .launcher import LaunchHandle
+
+LOOK_SECONDS = 10.0
+"""How often whoever follows a launch looks for troubles: it costs a call for each attempt in flight."""
+MAX_ATTEMPTS = 20
+"""Attempts in flight that are looked at, the oldest first."""
+POLLED_WITHIN_SECONDS = 90.0
+"""A worker polls at least once a minute; the server remembers those that are gone for five."""
+LONG_STEP_SECONDS = 60.0
+RECENT_SECONDS = 120.0
+_LAST_EVENTS = 20
+_LOG_BYTES = 20_000
+_LINE = re.compile(rf"^(?P<at>\d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d)\S* \w+ \S+: (?P<text>.*{RETRY_MARK}.*)$")
+
+
+class TroubleWatch:
+    """Adds troubles to the status of a launch that is being followed, without asking at every poll."""
+
+    def __init__(self) -> None:
+        self._next_look = time.monotonic() + LOOK_SECONDS / 2
+        self._found: list[str] = []
+
+    async def look(self, handle: LaunchHandle, status: LaunchStatus) -> LaunchStatus:
+        """``status`` with the troubles that were found last."""
+        if time.monotonic() >= self._next_look:
+            self._found = await find_troubles(handle, status)
+            self._next_look = time.monotonic() + LOOK_SECONDS
+        return status.model_copy(update={"troubles": self._found})
+
+
+async def find_troubles(handle: LaunchHandle, status: LaunchStatus) -> list[str]:
+    """One line for each kind of trouble of a launch that is not over."""
+    if status.state in OVER_STATES:
+        return []
+    client = handle.connection.client
+    log = f"see {handle.worker.log_path}" if handle.worker else "see the log of the workers"
+    requests = [item.workflow_id for item in status.requests if item.state not in OVER_STATES]
+    outer = await _described(client, [handle.workflow.id, *requests])
+    attempts = [child.workflow_id for _, answer in outer[1:] for child in answer.pending_children]
+    found: Counter[str] = Counter()
+    for workflow_id, answer in [*outer, *await _described(client, attempts[:MAX_ATTEMPTS])]:
+        found.update(await _of_workflow(client, workflow_id, answer, log))
+    lines = [f"{text} ({count} workflows)" if count > 1 else text for text, count in found.items()]
+    if handle.worker is not None:
+        lines += _recent_retries(handle.worker.log_tail(_LOG_BYTES))
+    return lines
+
+
+async def worker_missing(client: Client, queue: str) -> str:
+    """That no worker polls the queue; empty when one does, or the server does not tell."""
+    request = DescribeTaskQueueRequest(
+        namespace=client.namespace,
+        task_queue=TaskQueue(name=queue),
+        task_queue_type=TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW,
+    )
+    try:
+        answer = await client.workflow_service.describe_task_queue(request)
+    except RPCError as error:
+        if error.status is RPCStatusCode.PERMISSION_DENIED:
+            return ""
+        raise
+    now = time.time()
+    if any(now - poller.last_access_time.seconds < POLLED_WITHIN_SECONDS for poller in answer.pollers):
+        return ""
+    return f"no worker polls the task queue {queue!r}"
+
+
+async def _described(
+    client: Client, workflow_ids: Sequence[str]
+) -> list[tuple[str, DescribeWorkflowExecutionResponse]]:
+    answers = await asyncio.gather(*(_describe(client, item) for item in workflow_ids))
+    return [(name, answer) for name, answer in zip(workflow_ids, answers, strict=True) if answer is not None]
+
+
+async def _describe(client: Client, workflow_id: str) -> DescribeWorkflowExecutionResponse | None:
+    """``None`` for a workflow that is over, or not there yet."""
+    try:
+        description = await client.get_workflow_handle(workflow_id).describe()
+    except RPCError as error:
+        if error.status is RPCStatusCode.NOT_FOUND:
+            return None
+        raise
+    running = description.status is WorkflowExecutionStatus.RUNNING
+    return description.raw_description if running else None
+
+
+async def _of_workflow(
+    client: Client, workflow_id: str, answer: DescribeWorkflowExecutionResponse, log: str
+) -> list[str]:
+    found = []
+    task = answer.pending_workflow_task
+    if task.attempt > 1 and (problem := await _last_task_failure(client, workflow_id)):
+        kind = answer.workflow_execution_info.type.name
+        found.append(f"the code of {kind} fails and is tried again: {problem}; {log}")
+    elif task.state == PendingWorkflowTaskState.PENDING_WORKFLOW_TASK_STATE_STARTED:
+        seconds = time.time() - task.original_scheduled_time.seconds
+        if seconds > LONG_STEP_SECONDS:
+            found.append(
+                f"a step inside the worker has been going on for more than {LONG_STEP_SECONDS:g} s; {log}"
+            )
+    for activity in answer.pending_activities:
+        if activity.attempt > 1 and activity.HasField("last_failure"):
+            problem = _first_line(activity.last_failure.message)
+            found.append(f"activity {activity.activity_type.name} {RETRY_MARK}: {problem}")
+    return found
+
+
+async def _last_task_failure(client: Client, workflow_id: str) -> str:
+    """Why a workflow task failed last; empty when none did, as after the loss of a worker."""
+    answer = await client.workflow_service.get_workflow_execution_history_reverse(
+        GetWorkflowExecutionHistoryReverseRequest(
+            namespace=client.namespace,
+            execution=WorkflowExecution(workflow_id=workflow_id),
+            maximum_page_size=_LAST_EVENTS,
+        )
+    )
+    for event in answer.history.events:
+        if event.event_type == EventType.EVENT_TYPE_WORKFLOW_TASK_FAILED:
+            return _first_line(event.workflow_task_failed_event_attributes.failure.message)
+        if event.event_type == EventType.EVENT_TYPE_WORKFLOW_TASK_COMPLETED:
+            break
+    return ""
+
+
+def _first_line(text: str) -> str:
+    return next((line.strip() for line in text.splitlines() if line.strip()), "no reason given")[:300]
+
+
+def _recent_retries(tail: str) -> list[str]:
+    """What a worker on this machine logged last of its own steps, which no server knows of."""
+    since = datetime.now(UTC).timestamp() - RECENT_SECONDS
+    found = [match for line in tail.splitlines() if (match := _LINE.match(line))]
+    recent = [match["text"] for match in found if datetime.fromisoformat(match["at"]).timestamp() >= since]
+    return recent[-1:]

@@ -1,0 +1,1 @@
+"""Analyzers that misbehave; an installed package as any third party's."""

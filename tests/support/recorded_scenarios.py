@@ -1,0 +1,111 @@
+"""Small launches whose histories are kept: what they do, and the commands that a history holds."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+
+from activity_fakes import FakeActivities, in_turn, issue, plan, raising, retrying
+from temporalio.api.enums.v1 import EventType
+from temporalio.api.history.v1 import HistoryEvent
+from temporalio.client import Client, WorkflowHistory
+from workflow_server import run_request, stage
+
+from agentcompass.contracts.activities import EVALUATE, RUN_HARNESS
+from agentcompass.contracts.issues import IssuePhase
+from agentcompass.contracts.phases import Phase
+
+Recorded = dict[str, WorkflowHistory]
+
+
+async def record_all(client: Client) -> Recorded:
+    """The histories of every scenario by name."""
+    found: Recorded = {}
+    for scenario in (_launch, _quick_attempt, _retried_attempt, _fresh_attempt, _continued_request):
+        found.update(await scenario(client))
+    return found
+
+
+async def _launch(client: Client) -> Recorded:
+    """A launch of one request of two attempts at a time, all phases in activities."""
+    fakes = FakeActivities(["a", "b"], plan=plan(mode="reuse", collects_artifacts=True))
+    async with stage(client, fakes) as scene:
+        handle = await scene.launch(task_concurrency=1)
+        await handle.result()
+        request = client.get_workflow_handle(f"{handle.id}/one")
+        return {
+            "launch": await handle.fetch_history(),
+            "request": await request.fetch_history(),
+            "attempt": await scene.attempt_of("a").fetch_history(),
+        }
+
+
+async def _attempt(client: Client, name: str, fakes: FakeActivities) -> Recorded:
+    async with stage(client, fakes) as scene:
+        handle = await scene.attempt()
+        await handle.result()
+        return {name: await handle.fetch_history()}
+
+
+async def _quick_attempt(client: Client) -> Recorded:
+    """Every phase in a local activity."""
+    quick = [phase.value for phase in Phase]
+    return await _attempt(client, "attempt-quick", FakeActivities(plan=plan(quick_phases=quick)))
+
+
+async def _retried_attempt(client: Client) -> Recorded:
+    """Executed again, then only evaluated again."""
+    fakes = FakeActivities(plan=plan(retry=retrying(2, delay=0.1)))
+    fakes.on(RUN_HARNESS, in_turn(raising(issue())))
+    fakes.on(EVALUATE, in_turn(raising(issue(phase=IssuePhase.EVALUATE))))
+    return await _attempt(client, "attempt-retried", fakes)
+
+
+async def _fresh_attempt(client: Client) -> Recorded:
+    """Judged in an environment of its own, by a benchmark that runs its tasks itself."""
+    return await _attempt(client, "attempt-fresh", FakeActivities(plan=plan(mode="fresh", harness_free=True)))
+
+
+async def _continued_request(client: Client) -> Recorded:
+    """A request that continues as new after two attempts, one at a time."""
+    fakes = FakeActivities(["a", "b", "c"])
+    async with stage(client, fakes) as scene:
+        handle = await scene.request(request=run_request(), continue_as_new_after=2, task_concurrency=1)
+        await handle.result()
+        first = client.get_workflow_handle(handle.id, run_id=handle.first_execution_run_id)
+        return {
+            "request-continued-1": await first.fetch_history(),
+            "request-continued-2": await client.get_workflow_handle(handle.id).fetch_history(),
+        }
+
+
+_COMMANDS: dict[int, Callable[[HistoryEvent], str]] = {
+    EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED: lambda event: (
+        f"activity {event.activity_task_scheduled_event_attributes.activity_type.name}"
+    ),
+    EventType.EVENT_TYPE_MARKER_RECORDED: lambda event: _marker(event),
+    EventType.EVENT_TYPE_TIMER_STARTED: lambda _: "timer",
+    EventType.EVENT_TYPE_TIMER_CANCELED: lambda _: "timer canceled",
+    EventType.EVENT_TYPE_START_CHILD_WORKFLOW_EXECUTION_INITIATED: lambda event: (
+        f"child {event.start_child_workflow_execution_initiated_event_attributes.workflow_type.name}"
+    ),
+    EventType.EVENT_TYPE_SIGNAL_EXTERNAL_WORKFLOW_EXECUTION_INITIATED: lambda event: (
+        f"signal {event.signal_external_workflow_execution_initiated_event_attributes.signal_name}"
+    ),
+    EventType.EVENT_TYPE_REQUEST_CANCEL_EXTERNAL_WORKFLOW_EXECUTION_INITIATED: lambda _: "cancel external",
+    EventType.EVENT_TYPE_UPSERT_WORKFLOW_SEARCH_ATTRIBUTES: lambda _: "search attributes",
+    EventType.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED: lambda _: "completed",
+    EventType.EVENT_TYPE_WORKFLOW_EXECUTION_CONTINUED_AS_NEW: lambda _: "continued as new",
+}
+
+
+def _marker(event: HistoryEvent) -> str:
+    details = event.marker_recorded_event_attributes.details
+    if "data" not in details:
+        return f"marker {event.marker_recorded_event_attributes.marker_name}"
+    return f"local activity {json.loads(details['data'].payloads[0].data)['activity_type']}"
+
+
+def commands_of(events: Iterable[HistoryEvent]) -> list[str]:
+    """What the workflow told the server to do, in order."""
+    return [_COMMANDS[event.event_type](event) for event in events if event.event_type in _COMMANDS]
