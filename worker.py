@@ -34,6 +34,8 @@ from .activities.registration import activity_methods
 from .activities.services import Services, WorkerSettings
 from .activities.store import install_run_log
 from .cli.connection import Connection, connect
+from .cli.embedded_server import agentcompass_home
+from .cli.worker_process import LaunchWorker
 from .contracts.workflows import launch_workflow_id
 from .workflows.registration import WORKFLOWS
 from .workflows.runner import sandbox
@@ -163,6 +165,8 @@ async def run_worker(options: WorkerOptions) -> None:
         for task in pending:
             task.cancel()
         _LOG.info("draining")
+    if options.private and len(watchers) > 1 and watchers[1] not in pending:
+        LaunchWorker(agentcompass_home(), options.until_closed).forget()  # nobody may follow it to its end
 
 
 async def _until_closed(connection: Connection, launch_id: str) -> Literal[True]:

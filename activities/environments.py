@@ -22,6 +22,7 @@ from ..contracts.phases import Phase
 from .boundary import activity_boundary
 from .phase import PhaseScope, call_hook, phase_scope
 from .services import Services, resolve_variables
+from .store.kept import note_kept
 
 EXPIRY_SECONDS = 24 * 3600.0
 """The label after which a sandbox that nobody renews may be removed."""
@@ -54,6 +55,8 @@ class Environments:
                     labels=labels_of(scope),
                 )
                 session = await call_hook(environment.open, request)
+            if scope.plan.keep_environment:
+                note_kept(input.ref, session.handle)
             bound = environment.capabilities.host_bound and not self._services.settings.private
             return OpenedEnvironment(
                 handle=session.handle, task_queue=self._services.settings.host_queue if bound else None

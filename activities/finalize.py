@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +22,12 @@ from .analysis import AnalysisMeter, render_analysis
 from .boundary import activity_boundary
 from .classification import describe
 from .heartbeat import heartbeating
-from .metrics import RunFacts, UsageMeter, build_report, observe_task, render_summary
+from .metrics import RunFacts, UsageMeter, build_report, headline, observe_task, render_summary
 from .services import Services
 from .store import EventSource, RunStore, open_store, read_snapshot, run_log_scope
 from .store.progress import open_progress
+
+_log = logging.getLogger(__name__)
 
 
 class Finalize:
@@ -58,6 +61,7 @@ class Finalize:
                 await asyncio.to_thread(write_analysis, store, analysis)
                 await progress.emit([events.run_finished(status, error)])
                 await progress.flush()
+                _log.info("run finished: %s; %s", status, headline(report))
             return request_result(store, input.request_key, status, report, error)
 
 
@@ -157,8 +161,10 @@ def failure_text(report: MetricReport) -> str:
     if not report.evaluation_failed:
         return ""
     count = report.counts.invalidated
-    first = next((item.reason for item in report.exclusions if item.state == "invalidated"), "")
-    return f"{count} of {report.counts.total} tasks ended with a {Severity.FATAL} issue: {first}"[:1000]
+    first = next((item for item in report.exclusions if item.state == "invalidated"), None)
+    which = f"{'the first, ' if count > 1 else ''}{first.task_id!r}: {first.reason}" if first else "unknown"
+    tasks = "tasks" if report.counts.total != 1 else "task"
+    return f"{count} of {report.counts.total} {tasks} ended with a {Severity.FATAL} issue; {which}"[:1000]
 
 
 def request_result(store: RunStore, key: str, status: str, report: MetricReport, error: str) -> RequestResult:

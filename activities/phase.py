@@ -77,6 +77,7 @@ class PhaseScope:
             execution=self.ref.execution,
             phase=phase.value,
         )
+        self.context.log.debug("execution %d: %s", self.ref.execution, phase.value)
         self.posted.append(open_progress(self.ref.run_dir).post([event]))
 
     async def settle(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import socket
 from collections import Counter
@@ -22,7 +23,7 @@ from ..contracts.activities import (
 )
 from ..contracts.errors import AgentCompassError, DatasetError
 from ..contracts.records import RunInfo
-from ..contracts.request import AttemptStrategy
+from ..contracts.request import AttemptStrategy, RunRequest
 from ..contracts.task import TaskSpec
 from .analysis import select_analyzers
 from .boundary import activity_boundary
@@ -35,6 +36,8 @@ from .services import RequestComponents, Services, build_components
 from .store import DriverRecord, EventSource, RequestState, RunStore, open_store, run_log_scope
 from .store.progress import open_progress
 from .store.recorded import recorded_params, recorded_request
+
+_log = logging.getLogger(__name__)
 
 
 class PrepareRequest:
@@ -58,7 +61,9 @@ class PrepareRequest:
             source = await asyncio.to_thread(settled_source, store, found)
             with run_log_scope(store.run_dir):
                 await self._write(input, store, tasks, source)
+                _log_start(input, store, len(tasks))
                 reused = await self._reuse(components, store, source)
+                _log_reuse(input.request, source, reused)
             return PreparedRequest(
                 run_dir=str(store.run_dir),
                 run_id=store.run_id,
@@ -140,6 +145,28 @@ class PrepareRequest:
         """The next page of tasks without a record."""
         store = self._services.store(input.run_dir)
         return await asyncio.to_thread(store.pending_tasks, input.offset, input.limit)
+
+
+def _log_start(input: PrepareRequestInput, store: RunStore, tasks: int) -> None:
+    request = input.request
+    _log.info(
+        "run started: benchmark %s, harness %s, model %s, environment %s; %d tasks, k = %d; launch %s; %s",
+        request.benchmark.id,
+        request.harness.id,
+        request.model.id,
+        request.environment.id,
+        tasks,
+        request.execution.attempts.k,
+        input.launch_id,
+        store.run_dir,
+    )
+
+
+def _log_reuse(request: RunRequest, source: ReuseSource | None, reused: int) -> None:
+    if source is not None:
+        _log.info("%d tasks are finished already, taken over from run %s", reused, source.reused_from.run_id)
+    elif request.runtime.reuse:
+        _log.info("there is no earlier run to take finished tasks over from")
 
 
 def _owner(input: PrepareRequestInput) -> DriverRecord:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 
 from temporalio import activity
@@ -27,6 +28,8 @@ from .identity import plan_digest
 from .services import Services
 from .store import EventSource, RunStore, run_log_scope, task_digest, worst_severity
 from .store.progress import open_progress
+
+_log = logging.getLogger(__name__)
 
 
 class Save:
@@ -94,7 +97,22 @@ class Save:
                 checkpoint = _checkpoint(store, task, input)
             finished = await asyncio.to_thread(store.save_attempt, checkpoint, input.attempts, success_of)
             await open_progress(input.ref.run_dir).emit(_events(store, task, input, checkpoint, finished))
+            _log_end(task, input, checkpoint.record)
         return _outcome(task.task_id, input.ref.attempt, checkpoint.record, success_of, finished)
+
+
+def _log_end(task: TaskSpec, input: SaveAttemptInput, record: AttemptRecord) -> None:
+    worst = ", ".join(dict.fromkeys(f"{issue.severity} {issue.code}" for issue in record.issues))
+    _log.info(
+        "[%s a%d] ended: %s %s in %.1f s%s%s",
+        task.task_id,
+        input.ref.attempt,
+        record.status.value,
+        record.metrics or "without a score",
+        sum(record.meta.timings.values()),
+        f", {input.retry_count} retries" if input.retry_count else "",
+        f"; {worst}" if worst else "",
+    )
 
 
 def success_reader(contract: MetricContract) -> Callable[[AttemptRecord], bool | None]:

@@ -18,6 +18,7 @@ from ..contracts.launch import LaunchResult
 from .connection import OUTAGE_CODES, revived
 from .display import Display
 from .launch_status import read_snapshot, read_status, status_of_result
+from .reuse_note import ReuseNotes
 from .troubles import TroubleWatch
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ class Follower:
         self._worker_starts = 0
         self._run_dir = ""
         self._watch = TroubleWatch()
+        self._reuse = ReuseNotes()
 
     async def run(self) -> LaunchResult:
         """The launch's result.
@@ -97,6 +99,8 @@ class Follower:
                 return  # the next poll brings the server back
             raise
         self._run_dir = next((item.run_dir for item in found.requests if item.run_dir), self._run_dir)
+        for note in await self._reuse.fresh(found.requests):
+            self._display.message(note)
         snapshot = await asyncio.to_thread(read_snapshot, self._run_dir)
         self._display.update(found, snapshot)
 
@@ -110,6 +114,8 @@ class Follower:
                 f"launch {self._handle.launch_id} ended without a result: {error.cause}"
             ) from error
         raise_refusal(result)
+        for note in await self._reuse.fresh(result.requests):
+            self._display.message(note)
         run_dir = next((item.run_dir for item in result.requests if item.run_dir), "")
         self._display.update(status_of_result(result), await asyncio.to_thread(read_snapshot, run_dir))
         return result

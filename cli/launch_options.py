@@ -11,3 +11,5 @@ class StartOptions:
 
     detach: bool = False
     """Leave once it is running; a worker stays behind and serves it."""
+    removes_keys: bool = True
+    """Remove the private files of keys that were written out once the launch is over."""

@@ -38,6 +38,7 @@ from .cluster_setup import check_set_up, not_set_up
 from .connection import Connection, connect, reconnecting
 from .display import Display
 from .embedded_server import agentcompass_home
+from .housekeeping import own_secrets, sweep
 from .launch_options import StartOptions
 from .launch_status import ask_status, read_status
 from .troubles import find_troubles
@@ -121,7 +122,11 @@ async def start(
     handle = _handle(connection, launch_id, spec.task_concurrency)
     # The worker takes a second to start; it waits for the launch that it is told to serve.
     handle.ensure_worker()
+    if handle.worker is not None and options.removes_keys:
+        own_secrets(agentcompass_home(), launch_id, spec)
     await _start_workflow(handle, spec, overrides or RequestOverrides())
+    if handle.worker is not None:
+        await sweep(connection.client, agentcompass_home())
     if options.detach and handle.worker is not None:
         _supervise_in_background(launch_id)
     return handle

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from ..activities.metrics import headline
 from ..activities.store.files import find_model
+from ..activities.store.kept import KEPT_FILE, read_kept
 from ..contracts.errors import RecordError
 from ..contracts.launch import LaunchResult, RequestResult
 from ..contracts.metrics import MetricReport
@@ -42,7 +43,21 @@ def request_lines(request: RequestResult, *, many: bool = False) -> list[str]:
         lines.append(f"Reason: {request.error}")
     if request.run_dir:
         lines.append(f"Run directory: {request.run_dir}")
+        lines += kept_lines(Path(request.run_dir))
     return lines
+
+
+def kept_lines(run_dir: Path) -> list[str]:
+    """Where the environments are that ``--keep-environment`` left; nothing when none was kept here."""
+    kept = read_kept(run_dir)
+    if not kept:
+        return []
+    handle = kept[0].handle
+    place = " ".join(str(value) for value in handle.data.values() if isinstance(value, str)) or handle.id
+    return [
+        f"Environments kept: {len(kept)}, the first for {kept[0].task_id!r}: {handle.provider} {place}; "
+        f"all of them: {run_dir / KEPT_FILE}"
+    ]
 
 
 def headline_of(request: RequestResult) -> str:

@@ -25,6 +25,7 @@ from ..contracts.request import RunRequest
 from .config import HomeSecretStore, ResolvedRun, RunArguments, refuse_literal, resolve_run
 from .connection import resolve_connection
 from .home import home_folder
+from .launch_options import StartOptions
 
 if TYPE_CHECKING:
     from .config import StoreLiteral
@@ -135,7 +136,8 @@ async def async_run_evaluation(
         ServiceUnreachableError: Temporal or the model endpoint does not answer.
         EvaluationFailedError: the run is over, but failed, timed out or was cancelled.
     """
-    return await _run(_resolve(benchmark, harness, model, environment, options), options.get("progress"))
+    resolved = _resolve(benchmark, harness, model, environment, options)
+    return await _run(resolved, options.get("progress"), StartOptions())
 
 
 async def async_run_evaluation_request(
@@ -144,7 +146,9 @@ async def async_run_evaluation_request(
     """Run a request that :func:`build_run_request` made; errors as :func:`async_run_evaluation`."""
     runtime = runtime or LaunchRuntime()
     results_dir = os.path.join(os.getcwd(), runtime.results_dir)
-    return await _run(ResolvedRun(request, runtime.model_copy(update={"results_dir": results_dir})), progress)
+    resolved = ResolvedRun(request, runtime.model_copy(update={"results_dir": results_dir}))
+    # A request is the caller's and may be run again: what it refers to stays.
+    return await _run(resolved, progress, StartOptions(removes_keys=False))
 
 
 def run_evaluation_request(
@@ -154,13 +158,12 @@ def run_evaluation_request(
     return asyncio.run(async_run_evaluation_request(request, runtime=runtime, progress=progress))
 
 
-async def _run(resolved: ResolvedRun, progress: str | None) -> RequestResult:
+async def _run(resolved: ResolvedRun, progress: str | None, start: StartOptions) -> RequestResult:
     from . import launcher
     from .commands.choices import progress_mode
     from .display import make_display
-    from .launch_options import StartOptions
 
-    handle = await launcher.start(resolved.spec(), StartOptions())
+    handle = await launcher.start(resolved.spec(), start)
     with make_display(progress_mode(progress or "none")) as display:
         launch = await launcher.follow(handle, display)
         display.finish(launch)

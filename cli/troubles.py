@@ -50,9 +50,17 @@ class TroubleWatch:
     def __init__(self) -> None:
         self._next_look = time.monotonic() + LOOK_SECONDS / 2
         self._found: list[str] = []
+        self._silent = False
 
     async def look(self, handle: LaunchHandle, status: LaunchStatus) -> LaunchStatus:
-        """``status`` with the troubles that were found last."""
+        """``status`` with the troubles that were found last.
+
+        A worker of our own that has just been started may be slow to answer for the first time.
+        """
+        silent = not status.requests and status.state not in OVER_STATES
+        if silent and handle.worker is not None and not self._silent:
+            status = status.model_copy(update={"message": ""})
+        self._silent = silent
         if time.monotonic() >= self._next_look:
             self._found = await find_troubles(handle, status)
             self._next_look = time.monotonic() + LOOK_SECONDS

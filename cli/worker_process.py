@@ -17,6 +17,7 @@ from pathlib import Path
 from ..activities.store.files import find_model, write_json_atomic
 from ..contracts.base import Contract
 from ..contracts.errors import AgentCompassError, RecordError
+from .housekeeping import forget_secrets
 from .process_identity import disown, is_same_process, start_marker
 
 MAX_QUICK_DEATHS = 5
@@ -137,8 +138,10 @@ class LaunchWorker:
             return str(error)
 
     def forget(self) -> None:
-        """Remove what is remembered of a launch that is over; its log stays."""
+        """Remove what is kept for a launch that is over, its keys included; its log stays."""
         self._state_path.unlink(missing_ok=True)
+        self._state_path.with_suffix(".lock").unlink(missing_ok=True)
+        forget_secrets(self._folder.parent, self._launch_id)
 
 
 def _terminate(state: WorkerState) -> None:

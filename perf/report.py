@@ -14,8 +14,8 @@ MAX_CPU_MS = 65.0
 MAX_WORKER_MB = 250.0
 MAX_FIRST_ATTEMPT_SECONDS = 3.0
 MAX_HELP_SECONDS = 0.3
-MAX_GROWTH = 1.25
-"""Worker memory at many attempts, divided by that at few: what counts as flat."""
+MAX_GROWTH = 1.5
+"""Worker memory at many attempts, divided by that at few: 25 times the work, and peaks come and go."""
 
 
 @dataclass

@@ -37,7 +37,7 @@ class UsageMeter:
     def _add_step(self, step: TrajectoryStep) -> None:
         totals = self.totals
         totals.steps += 1
-        if step.source != "agent":
+        if step.source != "agent" or not _is_model_call(step):
             return
         totals.calls += 1
         if step.usage is not None:
@@ -48,6 +48,12 @@ class UsageMeter:
         _add(totals.cost_usd, step.cost_usd)
         if _add(totals.latency_seconds, step.latency_seconds):
             totals.max_latency_seconds = max(totals.max_latency_seconds, step.latency_seconds or 0.0)
+
+
+def _is_model_call(step: TrajectoryStep) -> bool:
+    """An agent that calls no model has steps, too, such as the answer of ``oracle``."""
+    facts = (step.model, step.usage, step.latency_seconds, step.cost_usd, step.stop_reason)
+    return any(fact is not None for fact in facts)
 
 
 def _add(tally: Tally, value: int | float | None) -> bool:

@@ -120,16 +120,18 @@ def _check_holder(path: Path, owner: DriverRecord) -> None:
         ) from error
     if holder is None:
         raise RunDirectoryError(f"{path} exists already and is not empty; choose another --run-id")
+    info = read_json(path / "run_info.json")
+    if isinstance(info, dict) and info.get("finished_at"):
+        raise RunDirectoryError(
+            f"the run directory {path} holds a run that is over ({info.get('status') or 'no status'}); "
+            f"choose another --run-id, and take over what it has finished with --reuse={path.name}"
+        )
     if not holder.same_driver(owner):
         who = f"launch {holder.launch_id!r}, request {holder.request_key!r}"
         where = f" (started {holder.reserved_at} on {holder.host})" if holder.host else ""
         raise RunDirectoryError(
-            f"the run directory {path} is held by {who}{where}; choose another --run-id, or continue it with --reuse"
-        )
-    info = read_json(path / "run_info.json")
-    if isinstance(info, dict) and info.get("finished_at"):
-        raise RunDirectoryError(
-            f"the run directory {path} holds a run that is over; choose another --run-id, or continue it with --reuse"
+            f"the run directory {path} is held by {who}{where}, which is not over; choose another --run-id, "
+            f"or go on with: agentcompass attach {holder.launch_id}"
         )
 
 

@@ -8,16 +8,19 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .gate_flags import AsJson
+from .run_directory import InputDir
 
 if TYPE_CHECKING:
     from ...activities.analysis.rerun import AnalysisReport
     from ...contracts.request import AnalysisSpec
+    from ..config import StoreLiteral
 
 
 def analysis(
-    input_dir: Annotated[
-        Path, typer.Option("--input", metavar="RUN_DIR", help="The run directory to analyse.")
-    ],
+    run_dir: Annotated[
+        Path | None, typer.Argument(metavar="RUN_DIR", help="A run directory.", show_default=False)
+    ] = None,
+    input_dir: InputDir = None,
     output_dir: Annotated[
         Path | None,
         typer.Option(
@@ -57,14 +60,20 @@ def analysis(
 
     from ...activities.analysis.rerun import analyze_run
     from ...contracts.errors import UsageError
+    from ..config import HomeSecretStore
+    from ..home import home_folder
     from .output import print_json
+    from .run_directory import run_directory
 
     if override and output_dir is not None:
         raise UsageError("--override writes into the run itself, so --output cannot be given with it")
-    if not input_dir.is_dir():
-        raise UsageError(f"{input_dir} is not a directory; give a run directory, which holds run_info.json")
-    given = _spec(analysis_params, analyzer)
-    report = analyze_run(input_dir, given, output=output_dir, override=override)
+    source = run_directory(run_dir, input_dir)
+    store = HomeSecretStore(home_folder())
+    try:
+        given = _spec(analysis_params, analyzer, store)
+        report = analyze_run(source, given, output=output_dir, override=override)
+    finally:
+        store.discard()
     if as_json:
         print_json(report)
     else:
@@ -74,7 +83,7 @@ def analysis(
     return 1 if report.failures else 0
 
 
-def _spec(text: str | None, analyzers: list[str] | None) -> AnalysisSpec:
+def _spec(text: str | None, analyzers: list[str] | None, store: StoreLiteral) -> AnalysisSpec:
     """The flags as a specification of which only what was given is set. Raises ``ConfigurationError``."""
     import os
 
@@ -83,10 +92,8 @@ def _spec(text: str | None, analyzers: list[str] | None) -> AnalysisSpec:
     from ...contracts.errors import ConfigurationError
     from ...contracts.request import AnalysisSpec
     from ...plugins.params import describe_validation_error
-    from ..config import HomeSecretStore
     from ..config.places import dotted
     from ..config.secret_fields import SecretFields
-    from ..home import home_folder
     from .parse import json_object
 
     values = dict(json_object(text, "--analysis-params") or {})
@@ -96,7 +103,7 @@ def _spec(text: str | None, analyzers: list[str] | None) -> AnalysisSpec:
     try:
         expanded = secrets.expand_tree(values)
         AnalysisSpec.model_validate(expanded)
-        return AnalysisSpec.model_validate(secrets.store(expanded, HomeSecretStore(home_folder())))
+        return AnalysisSpec.model_validate(secrets.store(expanded, store))
     except ValidationError as error:
         raise ConfigurationError(
             describe_validation_error(error, AnalysisSpec, "--analysis-params")

@@ -8,10 +8,14 @@ from typing import Annotated
 import typer
 
 from .gate_flags import AsJson, FailUnder, MaxUnevaluated
+from .run_directory import InputDir
 
 
 def summary(
-    run_dir: Annotated[Path, typer.Argument(metavar="RUN_DIR", help="A run directory.")],
+    run_dir: Annotated[
+        Path | None, typer.Argument(metavar="RUN_DIR", help="A run directory.", show_default=False)
+    ] = None,
+    input_dir: InputDir = None,
     fail_under: FailUnder = None,
     max_unevaluated: MaxUnevaluated = None,
     as_json: AsJson = False,
@@ -23,15 +27,13 @@ def summary(
     import sys
 
     from ...activities.finalize import recompute
-    from ...contracts.errors import UsageError
     from ..result_text import request_lines
     from ..verdict import judge, parse_gates
     from .output import print_json
+    from .run_directory import run_directory
 
     gates = parse_gates(fail_under, max_unevaluated)
-    if not run_dir.is_dir():
-        raise UsageError(f"{run_dir} is not a directory; give a run directory, which holds run_info.json")
-    result = recompute(run_dir)
+    result = recompute(run_directory(run_dir, input_dir))
     if as_json:
         print_json(result)
     else:

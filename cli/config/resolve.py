@@ -82,10 +82,11 @@ def resolve_run(
         UsageError: something is wrong; the message names its place and what to change.
     """
     cwd = (cwd or Path.cwd()).absolute()
+    given = argument_layers(arguments, naming, elsewhere)
     documents = _read(config_files(cwd, env, arguments.config))
     layers = _layers(arguments, documents, between)
     files = {layer.name for layer in layers} - {DEFAULT.source}
-    merged = merge_layers([*layers, *argument_layers(arguments, naming, elsewhere)])
+    merged = merge_layers([*layers, *given])
     places = places_of(merged)
     secrets = SecretFields(env, places.describe)
     tree = secrets.expand_tree(merged.data)

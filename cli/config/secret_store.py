@@ -21,6 +21,7 @@ class HomeSecretStore:
 
     def __init__(self, home: Path) -> None:
         self.folder = home.absolute() / "secrets"
+        self._written: list[Path] = []
 
     def __call__(self, value: str) -> str:
         """Write ``value`` to a new file of mode 0600 and return its ``file:`` reference.
@@ -34,6 +35,7 @@ class HomeSecretStore:
             self.folder.chmod(0o700)
             file = self.folder / secrets.token_hex(16)
             descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            self._written.append(file)
             with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
                 stream.write(value)
         except OSError as error:
@@ -42,6 +44,11 @@ class HomeSecretStore:
                 "give it as ${VAR} or set AGENTCOMPASS_HOME to a writable folder"
             ) from None
         return f"file:{file}"
+
+    def discard(self) -> None:
+        """Remove what this object has written; its references are of no use from then on."""
+        for file in self._written:
+            file.unlink(missing_ok=True)
 
 
 def refuse_literal(value: str) -> str:

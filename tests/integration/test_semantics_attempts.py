@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import json
-import shutil
-import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import CommandLine, kill_and_wait, wait_for
-from row_runs import Rows, finish, make_command_line, run_rows, start_rows
+from row_runs import Rows, make_command_line, run_rows
 
 PRINT = "sh:echo $COMMON,$RUN,$EVAL,$START"
 SCOPES = {
@@ -106,95 +102,23 @@ class ForSome(Recipe[NoParams]):
 """
 
 
-def in_vain(name: str) -> dict[str, Any]:
-    return {"id": name, "only_attempt": 1, "do": {"collect_result": "error:acme.nothing"}}
-
-
-K3 = [in_vain("late"), {"id": "never", "do": {"collect_result": "error:acme.nothing"}}, {"id": "soon"}]
-WITH_SCOPES = ("--env-params", json.dumps(SCOPES))
-OWN_START = {
-    **SCOPES,
-    "evaluation_environment_mode": "fresh",
-    "evaluation_environment_env_variables": {"START": "start"},
-}
-DELAYS = {"max_retries": 1, "retry_min_delay_seconds": 3, "retry_max_delay_seconds": 3}
-RUNS: dict[str, Callable[[CommandLine], Rows]] = {
-    "main": lambda line: run_rows(
-        line,
-        TASKS,
-        *(*WITH_SCOPES, "--max-unevaluated", "0", "--task-concurrency", "6"),
-        *("--recipe-dir", str(line.folder / "recipes")),
-        execution={"keep_environment": False},
-    ),
-    "fresh": lambda line: run_rows(
-        line,
-        [{"id": "fresh", "do": {"execute_task": PRINT, "evaluate": PRINT}}],
-        *("--env-params", json.dumps(OWN_START)),
-    ),
-    "free": lambda line: run_rows(
-        line,
-        [
-            {"id": "fine", "do": {"run_task": "sh:echo $RUN"}},
-            {"id": "timeout", "run_timeout_seconds": 0.3, "do": {"run_task": "forever"}},
-            {"id": "error", "do": {"run_task": "error:model_timeout"}},
-            {"id": "raise", "do": {"run_task": "raise"}},
-        ],
-        *WITH_SCOPES,
-        benchmark="rows_free",
-        harness="none",
-    ),
-    "kept": lambda line: run_rows(
-        line,
-        [{"id": "kept", "mode": "reuse", "do": {"execute_task": "sh:pwd; echo mine > file"}}],
-        "--keep-environment",
-    ),
-    "waiting": lambda line: run_rows(
-        line,
-        [
-            {
-                "id": "t",
-                "only_execution": 1,
-                "run_timeout_seconds": 1.0,
-                "do": {"collect_result": "fatal:acme.down"},
-            }
-        ],
-        execution=DELAYS,
-    ),
-    "traceback": lambda line: run_rows(
-        line,
-        [{"id": "t", "do": {"evaluate": "raise"}}],
-        execution={"max_retries": 2, "retry_pattern_list": ["Traceback", "script.py"]},
-    ),
-    "k3 avg": lambda line: run_rows(line, K3, "--k", "3", "--attempt-strategy", "avg"),
-    "k3 pass": lambda line: run_rows(line, K3, "--k", "3", "--attempt-strategy", "pass"),
-}
-
-
 @pytest.fixture(scope="module")
-def runs(embedded_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Rows]]:
-    """All at the same time, because a command line mostly waits."""
-    lines = {name: make_command_line(embedded_home, tmp_path_factory.mktemp("attempts")) for name in RUNS}
-    (lines["main"].folder / "recipes").mkdir()
-    (lines["main"].folder / "recipes" / "for_some.py").write_text(RECIPES)
-    try:
-        with ThreadPoolExecutor(4) as pool:
-            yield dict(zip(RUNS, pool.map(lambda name: RUNS[name](lines[name]), RUNS), strict=True))
-    finally:
-        for line in lines.values():
-            line.end_all()
-
-
-@pytest.fixture(scope="module")
-def run(runs: dict[str, Rows]) -> Rows:
+def run(embedded_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rows]:
     """The run of all the tasks above."""
-    return runs["main"]
-
-
-@pytest.fixture
-def rows_command_line(embedded_home: Path, tmp_path: Path) -> Iterator[CommandLine]:
-    command_line = make_command_line(embedded_home, tmp_path)
-    yield command_line
-    command_line.end_all()
+    command_line = make_command_line(embedded_home, tmp_path_factory.mktemp("attempts"))
+    recipes = command_line.folder / "recipes"
+    recipes.mkdir()
+    (recipes / "for_some.py").write_text(RECIPES)
+    try:
+        yield run_rows(
+            command_line,
+            TASKS,
+            *("--env-params", json.dumps(SCOPES), "--max-unevaluated", "0", "--task-concurrency", "6"),
+            *("--recipe-dir", str(recipes)),
+            execution={"keep_environment": False},
+        )
+    finally:
+        command_line.end_all()
 
 
 def test_an_agents_timeout_stands_beside_the_score_of_what_it_left(run: Rows) -> None:
@@ -363,118 +287,3 @@ def test_a_recipe_fills_gaps_and_overrules_nothing_that_was_written(run: Rows) -
     plan = run.attempt("recipe-sets")["plan"]
     assert plan["applied_recipes"] == ["for_some"]
     assert plan["keep_environment"] is False  # as --execution-params say, although it is the default
-
-
-def test_a_fresh_verifier_has_start_variables_of_its_own(runs: dict[str, Rows]) -> None:
-    runs["fresh"].ended.expect(0)
-    extra = runs["fresh"].attempt("fresh")["extra"]
-    assert (extra["run"], extra["evaluate"]) == ("common,run,,\n", ",,eval,start\n")
-
-
-def test_without_a_harness_the_same_rules_hold(runs: dict[str, Rows]) -> None:
-    run = runs["free"]
-    run.ended.expect(1)
-    assert (run.issues("fine"), run.correct("fine")) == ([], True)
-    assert run.attempt("fine")["extra"]["run"] == "run\n"
-    assert (run.issues("timeout"), run.correct("timeout")) == ([("error", "run", "harness_timeout")], False)
-    assert (run.issues("error"), run.correct("error")) == ([("error", "run", "model_timeout")], False)
-    assert (run.issues("raise"), run.state("raise")) == ([("fatal", "run", "harness_failed")], "invalidated")
-
-
-def test_a_kept_environment_stays(runs: dict[str, Rows], embedded_home: Path) -> None:
-    runs["kept"].ended.expect(0)
-    workdir = Path(runs["kept"].attempt("kept")["extra"]["run"].strip())
-    assert workdir.is_relative_to(embedded_home)
-    assert (workdir / "file").read_text() == "mine\n"
-    shutil.rmtree(workdir.parent)
-
-
-def test_the_wait_for_a_retry_is_not_charged(runs: dict[str, Rows]) -> None:
-    runs["waiting"].ended.expect(0)
-    assert (runs["waiting"].issues("t"), runs["waiting"].retry_count("t")) == ([], 1)
-
-
-def test_a_pattern_is_not_matched_against_a_traceback(runs: dict[str, Rows]) -> None:
-    run = runs["traceback"]
-    assert (run.issues("t"), run.retry_count("t")) == ([CRASHED], 0)
-    assert "script.py" in run.attempt("t")["artifacts"]["execution_diagnostics"]
-
-
-def test_avg_takes_the_mean_of_all_attempts(runs: dict[str, Rows]) -> None:
-    run = runs["k3 avg"]
-    assert [run.correct("late", number) for number in (1, 2, 3)] == [False, True, True]
-    [series] = [item for item in run.metrics["series"] if item["id"] == "correct.avg@3"]
-    assert series["value"] == pytest.approx((2 / 3 + 0 + 1) / 3)
-    assert series["attempt_coverage"]["expected"] == 9
-
-
-def test_pass_stops_early_and_misses_nothing(runs: dict[str, Rows]) -> None:
-    run = runs["k3 pass"]
-    assert {task: len(run.record(task)["attempts"]) for task in ("late", "never", "soon")} == {
-        "late": 2,
-        "never": 3,
-        "soon": 1,
-    }
-    [series] = [item for item in run.metrics["series"] if item["id"] == "correct.pass@3"]
-    assert series["value"] == pytest.approx(2 / 3)
-    assert series["counts"]["evaluated"] == 3
-
-
-def test_a_killed_worker_neither_renews_the_budget_nor_is_its_absence_charged(
-    rows_command_line: CommandLine,
-) -> None:
-    config = rows_command_line.folder / "quick.yaml"
-    config.write_text("runtime: {heartbeat_timeout_seconds: 4}\n")
-    task = {"id": "t", "mode": "reuse", "run_timeout_seconds": 6.0, "do": {"execute_task": "forever"}}
-    running = start_rows(
-        rows_command_line, [task], "--progress", "plain", "--config", str(config), harness="rows_slow"
-    )
-
-    def agent_runs() -> bool:
-        found = list(rows_command_line.results.glob("**/progress.jsonl"))
-        return bool(found) and '"phase":"run_harness"' in found[0].read_text()
-
-    worker = running.worker_pid
-    wait_for("the agent", agent_runs)
-    time.sleep(2.5)  # what is charged is time, so that there is nothing else to wait for
-    kill_and_wait(worker)
-    run = finish(rows_command_line, running)
-    assert run.issues("t") == [("error", "run", "harness_timeout")]
-    assert 1.0 < run.attempt("t")["meta"]["timings"]["run"] < 5.2
-
-
-def test_gates_decide_the_exit_code(rows_command_line: CommandLine) -> None:
-    tasks = [
-        {"id": "right"},
-        {"id": "wrong", "do": {"collect_result": "error:acme.nothing"}},
-        {"id": "absent", "do": {"evaluate": "raise"}},
-    ]
-    gates = {
-        ("--fail-under", "correct=0.5"): 0,
-        ("--fail-under", "correct=0.51"): 1,
-        ("--max-unevaluated", "1"): 0,
-        ("--max-unevaluated", "0"): 1,
-    }
-    running = [
-        start_rows(rows_command_line, tasks, *gate, "--run-name", str(number))
-        for number, gate in enumerate(gates)
-    ]
-    assert [item.wait().code for item in running] == list(gates.values())
-
-
-def test_what_the_environment_cannot_do_is_refused_before_anything_is_written(
-    rows_command_line: CommandLine,
-) -> None:
-    allowed = {"network_mode": "allowlist", "allowed_hosts": ["a.org"]}
-    refused: list[tuple[dict[str, Any], str]] = [
-        ({"network_policy": "no-network"}, "'host_process' cannot enforce network policy 'no-network'; it offers public"),
-        ({"run_network_policy": allowed}, "cannot enforce network policy 'allowlist'"),
-        ({"evaluation_environment_env_variables": {"A": "1"}}, "needs evaluation_environment_mode 'fresh', not 'none'"),
-    ]  # fmt: skip
-    running = [
-        start_rows(rows_command_line, [{"id": "t"}], "--env-params", json.dumps(parameters))
-        for parameters, _ in refused
-    ]
-    for item, (_, message) in zip(running, refused, strict=True):
-        assert item.wait().expect(2).stderr.count(message) == 1
-    assert rows_command_line.run_dirs == []

@@ -1,4 +1,4 @@
-"""One time-skipping server for all workflow tests."""
+"""A time-skipping server for each file of workflow tests."""
 
 from __future__ import annotations
 
@@ -18,9 +18,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.asyncio(loop_scope="session"), append=False)
 
 
-@pytest_asyncio.fixture(scope="session", loop_scope="session")
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def server() -> AsyncIterator[WorkflowEnvironment]:
-    """The server; time stands still but while a test waits for a result."""
+    """The server; time stands still but while a test waits for a result.
+
+    One for a file, because an activity that a workflow left behind keeps time from skipping for good.
+    """
     async with time_skipping_server() as environment:
         yield environment
 
