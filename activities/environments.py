@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from typing import Any
 
 from temporalio import activity
 
@@ -16,10 +17,12 @@ from ..contracts.activities import (
     PhaseOutcome,
     environment_id,
 )
-from ..contracts.environment import OpenRequest
+from ..contracts.environment import Environment, EnvironmentSession, OpenRequest
+from ..contracts.issues import IssueCode, Severity
 from ..contracts.network import NetworkPolicy
-from ..contracts.phases import Phase
-from .boundary import activity_boundary
+from ..contracts.phases import ISSUE_PHASES, Phase
+from .boundary import activity_boundary, failed
+from .classification import make_issue
 from .phase import PhaseScope, call_hook, phase_scope
 from .services import Services, resolve_variables
 from .store.kept import note_kept
@@ -54,7 +57,7 @@ class Environments:
                     env_variables=resolve_variables(spec.env_variables),
                     labels=labels_of(scope),
                 )
-                session = await call_hook(environment.open, request)
+                session = await _opened(environment, request, scope.phase)
             if scope.plan.keep_environment:
                 note_kept(input.ref, session.handle)
             bound = environment.capabilities.host_bound and not self._services.settings.private
@@ -83,6 +86,22 @@ class Environments:
                     message = f"not closed within {grace:g} s (cleanup_grace_seconds); the reaper goes on"
                     raise TimeoutError(message) from None
             return PhaseOutcome(issues=scope.context.issues)
+
+
+async def _opened(environment: Environment[Any], request: OpenRequest, phase: Phase) -> EnvironmentSession:
+    """The sandbox, within its build budget; what a late one left is removed by its id."""
+    seconds = request.spec.setup.build_timeout_seconds
+    limit = asyncio.timeout(seconds)
+    try:
+        async with limit:
+            return await call_hook(environment.open, request)
+    except TimeoutError:
+        if not limit.expired():
+            raise
+        message = f"the build budget of {seconds or 0:g} s (setup.build_timeout_seconds) is used up"
+        raise failed(
+            make_issue(Severity.FATAL, ISSUE_PHASES[phase], IssueCode.ENVIRONMENT_OPEN_FAILED, message)
+        ) from None
 
 
 def labels_of(scope: PhaseScope) -> dict[str, str]:

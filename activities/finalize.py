@@ -13,19 +13,23 @@ from .. import __version__
 from ..contracts.activities import FINALIZE_REQUEST, FinalizeInput
 from ..contracts.benchmark import Benchmark
 from ..contracts.errors import RecordError, UsageError
-from ..contracts.issues import Severity
+from ..contracts.issues import Issue, IssuePhase, Severity
 from ..contracts.launch import RequestResult
 from ..contracts.metrics import MetricReport, TaskObservations
 from ..contracts.records import RunInfo, RunStatus
 from ..plugins.registry import ComponentKind, load_registry
 from .analysis import AnalysisMeter, render_analysis
 from .boundary import activity_boundary
-from .classification import describe
+from .classification import describe, make_issue, one_line
 from .heartbeat import heartbeating
 from .metrics import RunFacts, UsageMeter, build_report, headline, observe_task, render_summary
+from .results import of_type
 from .services import Services
 from .store import EventSource, RunStore, open_store, read_snapshot, run_log_scope
 from .store.progress import open_progress
+
+UNREADABLE_RECORD = "record_unreadable"
+"""Why a report leaves out a task that has a record which cannot be read."""
 
 _log = logging.getLogger(__name__)
 
@@ -101,21 +105,36 @@ def compute_report(
     for entry, record in store.iter_tasks():
         if record is None:
             missing = TaskObservations(
-                task_id=entry.task_id, category=entry.category, expected_attempts=attempts.k
+                task_id=entry.task_id,
+                category=entry.category,
+                expected_attempts=attempts.k,
+                issue=unreadable(store, entry.task_id),
             )
             observed.append(missing)
             continue
         meter.add(record)
         analysis.add(record)
         observed.append(observe_task(record, benchmark.metric_contract))
-    report = build_report(store.request().benchmark.id, benchmark.metric_contract, attempts, observed)
+    benchmark_id, aggregation = store.request().benchmark.id, benchmark.aggregation()
+    report = build_report(benchmark_id, benchmark.metric_contract, attempts, observed, aggregation)
     report = report.model_copy(update={"usage": meter.totals})
     try:
-        return benchmark.aggregate_metrics(observed, report), observed
-    except Exception as error:  # extension code may raise anything; the computed report stands
+        adjusted = of_type(MetricReport, benchmark.aggregate_metrics(observed, report), "aggregate_metrics")
+        return MetricReport.model_validate(adjusted.model_dump(warnings=False)), observed
+    except Exception as error:  # extension code may raise anything; its number would be the official one
         raise UsageError(
-            f"benchmark {benchmark.id!r}: aggregate_metrics failed: {describe(error)}"
+            f"benchmark {benchmark.id!r}: aggregate_metrics failed: {one_line(describe(error))}"
         ) from error
+
+
+def unreadable(store: RunStore, task_id: str) -> Issue | None:
+    """What is wrong with the record of a task that has one; ``None`` when it has none."""
+    try:
+        store.task_record(task_id)
+    except RecordError as error:
+        message = str(error).replace(f"{store.run_dir}/", "")
+        return make_issue(Severity.ERROR, IssuePhase.EVALUATE, UNREADABLE_RECORD, message)
+    return None
 
 
 def write_report(

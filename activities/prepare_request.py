@@ -9,6 +9,7 @@ import socket
 from collections import Counter
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from temporalio import activity
 
@@ -21,7 +22,8 @@ from ..contracts.activities import (
     PreparedRequest,
     PrepareRequestInput,
 )
-from ..contracts.errors import AgentCompassError, DatasetError
+from ..contracts.benchmark import Benchmark
+from ..contracts.errors import AgentCompassError, DatasetError, UsageError
 from ..contracts.records import RunInfo
 from ..contracts.request import AttemptStrategy, RunRequest
 from ..contracts.task import TaskSpec
@@ -29,6 +31,7 @@ from .analysis import select_analyzers
 from .boundary import activity_boundary
 from .classification import describe
 from .heartbeat import heartbeating
+from .metrics import unplaced_categories
 from .phase import call_hook
 from .reuse import ReuseReport, ReuseSource, find_source, settled_source, take_over
 from .save import success_reader
@@ -195,7 +198,22 @@ async def load_tasks(components: RequestComponents) -> list[TaskSpec]:
         raise DatasetError(f"{name} could not load its tasks: {describe(error)}") from error
     if not selected:
         raise DatasetError(f"{name} has no task to run" + (" after selection" if tasks else ""))
+    check_categories(benchmark, selected, name)
     return selected
+
+
+def check_categories(benchmark: Benchmark[Any], tasks: list[TaskSpec], name: str) -> None:
+    """A tree of categories has to count every task that is run."""
+    try:
+        spec = benchmark.aggregation()
+    except Exception as error:  # extension code may raise anything; the plugin is named
+        raise UsageError(f"{name} does not say how to aggregate: {describe(error)}") from error
+    unplaced = unplaced_categories({task.category for task in tasks}, spec)
+    if unplaced:
+        shown = ", ".join(map(repr, unplaced[:5]))
+        raise UsageError(
+            f"{name}: category_hierarchy has no leaf for {len(unplaced)} of its categories: {shown}"
+        )
 
 
 def check_task_ids(tasks: list[TaskSpec], name: str) -> None:

@@ -15,6 +15,7 @@ from .plan_attempt import PlanAttempt
 from .preflight import Preflight
 from .prepare_request import PrepareRequest
 from .prepare_task import PrepareTask
+from .quick_execution import QuickExecutions
 from .run_phase import RunPhase
 from .save import Save
 from .services import Services
@@ -29,6 +30,7 @@ def activity_methods(services: Services) -> list[Callable[..., Any]]:
         request.prepare_request,
         request.pending_tasks,
         PlanAttempt(services).plan_attempt,
+        QuickExecutions(services).quick_execution,
         environments.open_environment,
         environments.close_environment,
         PrepareTask(services).prepare_task,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import timedelta
 
 from google.protobuf.duration_pb2 import Duration
@@ -10,7 +11,7 @@ from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
 from ..contracts.base import Contract
-from ..contracts.errors import UsageError
+from ..contracts.errors import ServiceUnreachableError, UsageError
 from ..contracts.search_attributes import SEARCH_ATTRIBUTES
 from .connection import Connection, connect
 from .server_namespace import (
@@ -21,6 +22,7 @@ from .server_namespace import (
 )
 
 CALL_TIMEOUT = timedelta(seconds=10)
+SETTLE_SECONDS = 60.0
 
 _NOT_ALLOWED = {RPCStatusCode.PERMISSION_DENIED, RPCStatusCode.UNIMPLEMENTED, RPCStatusCode.UNAUTHENTICATED}
 """What a server says that lets others do this, as Temporal Cloud does."""
@@ -46,6 +48,8 @@ async def set_up() -> SetupReport:
     connection = await connect(namespace_must_exist=False)
     created = connection.mode == "cluster" and await _create_namespace(connection)
     try:
+        if created:
+            await _await_namespace(connection)
         added = await add_search_attributes(
             connection.client.service_client, SEARCH_ATTRIBUTES, connection.namespace
         )
@@ -95,6 +99,27 @@ def not_set_up(connection: Connection, problem: str) -> UsageError:
         f"namespace '{connection.namespace}' of Temporal at {connection.address} {problem}; "
         "run this once: agentcompass setup"
     )
+
+
+async def _await_namespace(connection: Connection) -> None:
+    """Servers look for new namespaces every few seconds only. Raises ``ServiceUnreachableError``."""
+    loop = asyncio.get_running_loop()
+    give_up_at = loop.time() + SETTLE_SECONDS
+    while True:
+        try:
+            await missing_search_attributes(
+                connection.client.service_client, SEARCH_ATTRIBUTES, connection.namespace
+            )
+            return
+        except RPCError as error:
+            if error.status is not RPCStatusCode.NOT_FOUND:
+                raise
+        if loop.time() >= give_up_at:
+            raise ServiceUnreachableError(
+                f"namespace '{connection.namespace}' was created at {connection.address}, "
+                f"and is not served after {SETTLE_SECONDS:g} s; try again"
+            )
+        await asyncio.sleep(0.5)
 
 
 async def _create_namespace(connection: Connection) -> bool:

@@ -47,11 +47,14 @@ async def ask_status(
     if found is None:
         return None
     requests = await asyncio.gather(*(_request_status(client, item, patience) for item in found.requests))
-    return found.model_copy(update={"requests": list(requests), "state": _state(found, requests)})
+    return found.model_copy(update={"requests": list(requests), "state": state_with(found, requests)})
 
 
-def _state(launch: LaunchStatus, requests: Sequence[RequestStatus]) -> LaunchStatusName:
-    """Paused, too, when its requests paused themselves: an endpoint that refuses the account does that."""
+def state_with(launch: LaunchStatus, requests: Sequence[RequestStatus]) -> LaunchStatusName:
+    """A launch's state: paused, too, when its requests paused themselves.
+
+    They do so when an endpoint refuses the account, which the launch workflow is not told.
+    """
     unfinished = {item.state for item in requests if item.state not in OVER_STATES}
     waits = "paused" in unfinished and unfinished <= {"paused", "pending"}
     return "paused" if waits and launch.state == "running" else launch.state
@@ -95,16 +98,13 @@ async def _without_worker(handle: LaunchHandle) -> LaunchStatus:
 
 
 async def _why_no_answer(handle: LaunchHandle) -> str:
-    from .troubles import worker_missing
+    from .troubles import who_polls
 
     if handle.worker is not None:
         if handle.worker.running():
             return f"its worker does not answer; see {handle.worker.log_path}"
         return f"no worker runs; go on with: agentcompass attach {handle.launch_id}"
-    missing = await worker_missing(handle.connection.client, handle.task_queue)
-    if missing:
-        return f"{missing}; start one with: agentcompass worker --task-queue {handle.task_queue}"
-    return "no worker answers"
+    return await who_polls(handle.connection.client, handle.task_queue)
 
 
 def status_of_result(result: LaunchResult) -> LaunchStatus:

@@ -40,7 +40,8 @@ POLLED_WITHIN_SECONDS = 90.0
 LONG_STEP_SECONDS = 60.0
 RECENT_SECONDS = 120.0
 _LAST_EVENTS = 20
-_LOG_BYTES = 20_000
+_LOG_BYTES = 256_000
+"""Far enough back: the SDK writes a traceback for every try."""
 _LINE = re.compile(rf"^(?P<at>\d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d)\S* \w+ \S+: (?P<text>.*{RETRY_MARK}.*)$")
 
 
@@ -85,8 +86,8 @@ async def find_troubles(handle: LaunchHandle, status: LaunchStatus) -> list[str]
     return lines
 
 
-async def worker_missing(client: Client, queue: str) -> str:
-    """That no worker polls the queue; empty when one does, or the server does not tell."""
+async def who_polls(client: Client, queue: str) -> str:
+    """Why nobody may answer on a task queue: no worker polls it, or one that polled it is silent."""
     request = DescribeTaskQueueRequest(
         namespace=client.namespace,
         task_queue=TaskQueue(name=queue),
@@ -96,12 +97,15 @@ async def worker_missing(client: Client, queue: str) -> str:
         answer = await client.workflow_service.describe_task_queue(request)
     except RPCError as error:
         if error.status is RPCStatusCode.PERMISSION_DENIED:
-            return ""
+            return f"no worker of the task queue {queue!r} answers"
         raise
-    now = time.time()
-    if any(now - poller.last_access_time.seconds < POLLED_WITHIN_SECONDS for poller in answer.pollers):
-        return ""
-    return f"no worker polls the task queue {queue!r}"
+    last = max((poller.last_access_time.seconds for poller in answer.pollers), default=0)
+    age = max(0.0, time.time() - last)
+    if age < POLLED_WITHIN_SECONDS:
+        return f"no worker answers; the task queue {queue!r} was last polled {age:.0f} s ago"
+    return (
+        f"no worker polls the task queue {queue!r}; start one with: agentcompass worker --task-queue {queue}"
+    )
 
 
 async def _described(

@@ -133,7 +133,9 @@ class LaunchWorker:
     def log_tail(self, size: int = _TAIL_BYTES) -> str:
         """The last ``size`` bytes of the worker's own output."""
         try:
-            return self.log_path.read_bytes()[-size:].decode("utf-8", "replace").strip()
+            with self.log_path.open("rb") as log:
+                log.seek(max(0, log.seek(0, os.SEEK_END) - size))
+                return log.read().decode("utf-8", "replace").strip()
         except OSError as error:
             return str(error)
 

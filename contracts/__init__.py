@@ -15,6 +15,7 @@ from .artifacts import (
 )
 from .base import Contract
 from .benchmark import Benchmark, HarnessFreeBenchmark
+from .benchmark_params import BenchmarkParams
 from .component import Component, LocalPath, NoParams, blocking
 from .context import AttemptContext
 from .environment import (
@@ -100,6 +101,7 @@ __all__ = [
     "AttemptStrategy",
     "AttemptsSpec",
     "Benchmark",
+    "BenchmarkParams",
     "BenchmarkPlan",
     "BenchmarkSpec",
     "Budgets",

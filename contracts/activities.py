@@ -18,6 +18,7 @@ from .base import Contract
 from .environment import EnvironmentHandle
 from .issues import Issue
 from .launch import LaunchRuntime, LaunchSpec, RequestResult
+from .phases import Phase
 from .plan import RetryPlan
 from .records import RunStatus, TemporalInfo
 from .request import AttemptsSpec, EvaluationMode, RunRequest
@@ -160,6 +161,25 @@ class AttemptPlan(Contract):
     host_bound: bool = False
     cleanup_grace_seconds: float = 30.0
 
+    @property
+    def quick_execution(self) -> bool:
+        """True when one local activity can execute everything, from opening to closing."""
+        run = Phase.RUN_TASK if self.harness_free else Phase.RUN_HARNESS
+        needed = {Phase.OPEN_ENVIRONMENT, Phase.PREPARE_TASK, run, Phase.EVALUATE, Phase.CLOSE_ENVIRONMENT}
+        whole = self.mode is not EvaluationMode.FRESH
+        return (
+            whole
+            and not (self.keep_environment or self.collects_artifacts)
+            and needed <= set(self.quick_phases)
+        )
+
+
+class QuickExecution(Contract):
+    """What an execution left whose phases all ran in one local activity."""
+
+    issues: list[Issue] = Field(default_factory=list)
+    has_result: bool = False
+
 
 class OpenEnvironmentInput(Contract):
     """Open the task's environment, or the fresh one of the verifier."""
@@ -282,6 +302,7 @@ PREFLIGHT = ActivityStub("preflight", PreflightInput, PreflightReport)
 PREPARE_REQUEST = ActivityStub("prepare_request", PrepareRequestInput, PreparedRequest)
 PENDING_TASKS = ActivityStub("pending_tasks", PendingTasksInput, PendingTasks)
 PLAN_ATTEMPT = ActivityStub("plan_attempt", AttemptRef, AttemptPlan)
+QUICK_EXECUTION = ActivityStub("quick_execution", ExecutionRef, QuickExecution)
 OPEN_ENVIRONMENT = ActivityStub("open_environment", OpenEnvironmentInput, OpenedEnvironment)
 PREPARE_TASK = ActivityStub("prepare_task", PhaseInput, PhaseOutcome)
 RUN_HARNESS = ActivityStub("run_harness", PhaseInput, PhaseOutcome)
@@ -300,6 +321,7 @@ ALL_ACTIVITIES: tuple[ActivityStub[Any, Any], ...] = (
     PREPARE_REQUEST,
     PENDING_TASKS,
     PLAN_ATTEMPT,
+    QUICK_EXECUTION,
     OPEN_ENVIRONMENT,
     PREPARE_TASK,
     RUN_HARNESS,

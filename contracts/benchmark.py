@@ -7,11 +7,18 @@ from typing import Any, ClassVar, TypeVar
 
 from pydantic import BaseModel
 
+from .benchmark_params import aggregation_spec
 from .component import Component
 from .context import AttemptContext
 from .environment import EnvironmentSession
 from .errors import UsageError
-from .metrics import BENCHMARK_DEFAULT_CONTRACT, MetricContract, MetricReport, TaskObservations
+from .metrics import (
+    BENCHMARK_DEFAULT_CONTRACT,
+    AggregationSpec,
+    MetricContract,
+    MetricReport,
+    TaskObservations,
+)
 from .plan import BenchmarkPlan, ExecutionPlan
 from .request import EvaluationMode, RunRequest
 from .result import RunResult
@@ -43,6 +50,11 @@ class Benchmark(Component[ParamsT]):
                 raise UsageError(f"benchmark {self.id!r} has no task {', '.join(map(repr, missing[:5]))}")
             tasks = [task for task in tasks if task.task_id in set(wanted)]
         return tasks if limit is None else tasks[:limit]
+
+    def aggregation(self) -> AggregationSpec:
+        """How tasks become one number; by default what ``aggregation_mode`` and ``category_hierarchy`` say, if declared."""
+        mode = getattr(self.params, "aggregation_mode", None)
+        return aggregation_spec(mode, getattr(self.params, "category_hierarchy", None))
 
     def build_plan(self, task: TaskSpec, request: RunRequest) -> BenchmarkPlan:
         """Settings of this task. Pure: no clock, no files, no network."""

@@ -17,6 +17,7 @@ with workflow.unsafe.imports_passed_through():
         EVALUATE,
         OPEN_ENVIRONMENT,
         PREPARE_TASK,
+        QUICK_EXECUTION,
         RUN_HARNESS,
         RUN_TASK,
         ActivityStub,
@@ -89,6 +90,9 @@ class Execution:
 
     async def _run_all(self) -> None:
         plan = self._plan
+        if plan.quick_execution:
+            await self._run_quickly()
+            return
         async with self._environment() as opened:
             await self._phase(Phase.PREPARE_TASK, PREPARE_TASK, opened)
             await self._run_agent(opened)
@@ -100,6 +104,20 @@ class Execution:
                 await self._evaluate(opened)
         if plan.mode is not EvaluationMode.REUSE and self._scorable():
             await self._evaluate_apart()
+
+    async def _run_quickly(self) -> None:
+        """Every phase is quick: one local activity executes them all, the environment's closing included."""
+        phase = Phase.RUN_TASK if self._plan.harness_free else Phase.RUN_HARNESS
+        self._enter(phase)
+        try:
+            done = await quick_hook(QUICK_EXECUTION, self._ref, phase, patience=self._grace.patience)
+        except (PhaseFailed, FailureError, asyncio.CancelledError):
+            # Its worker died, or it was stopped in the middle: remove what may be left, by its id.
+            handle = EnvironmentHandle(provider=self._plan.environment, id=environment_id(self._ref))
+            await self._close(OpenedEnvironment(handle=handle))
+            raise
+        self.has_result = done.has_result
+        self.issues.extend(done.issues)
 
     async def _run_agent(self, opened: OpenedEnvironment) -> None:
         phase, stub = (

@@ -156,6 +156,7 @@ class LaunchWorkflow:
                 search_attributes=request_attributes(self._input.launch_id, request),
                 static_summary=f"{request.benchmark.id} · {request.harness.id} · {request.model.id}",
             )
+            self._show()
             if self._paused:
                 await self._signal(self._current, PAUSE_SIGNAL, self._paused)
             if self._stop_status:

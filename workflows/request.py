@@ -41,6 +41,7 @@ with workflow.unsafe.imports_passed_through():
     from .analysis import Analysis
     from .calls import being_evicted, bookkeeping, in_background, root_cause
     from .signals import model_of, text_of
+    from .slots import Slots
     from .task_queue import TaskQueue
     from .window import AttemptWindow
 
@@ -54,6 +55,8 @@ class RequestWorkflow:
         self._input = input
         state = input.state
         self._state = state
+        # Here and not later: signals of the first workflow task are handled before anything else.
+        self._slots = Slots(state)
         self._window: AttemptWindow | None = None
         self._analysis: Analysis | None = None
         self._phase = "preparing"
@@ -85,7 +88,12 @@ class RequestWorkflow:
             self._state = await self._prepare()
         if self._state is None:
             return self._result_without_run()
-        self._window = AttemptWindow(self._input, self._state, lambda: self._stop_status is not None)
+        if self._input.state is None:  # the runs after continue-as-new inherit it
+            key = SearchAttributeKey.for_keyword(attributes.RUN_ID)
+            workflow.upsert_search_attributes([key.value_set(self._state.run_id)])
+        self._window = AttemptWindow(
+            self._input, self._state, self._slots, lambda: self._stop_status is not None
+        )
         self._queue = TaskQueue(self._input.request.execution.attempts, self._state)
         if self._state.analyzes:
             self._analysis = Analysis(self._state.run_dir, self._state.unanalyzed, self._heartbeat)
@@ -142,7 +150,7 @@ class RequestWorkflow:
         while True:
             await self._fill_window(window, queue)
             self._show()
-            if not window.slots.running and (self._stop_status or queue.exhausted):
+            if not self._slots.running and (self._stop_status or queue.exhausted):
                 return True
             await workflow.wait_condition(lambda: self._something_to_do(window, queue))
             while window.ended:
@@ -160,12 +168,12 @@ class RequestWorkflow:
         if window.ended or (window.failure is not None and not self._stop_status):
             return True
         if self._stop_status:
-            return window.uncancelled or not window.slots.running
-        if self._has_slot(window) and window.slots.waiting:
+            return window.uncancelled or not self._slots.running
+        if self._has_slot(window) and self._slots.waiting:
             return True
         if self._history_is_long(window, queue):
             return True
-        return not window.slots.running if queue.exhausted else self._has_slot(window)
+        return not self._slots.running if queue.exhausted else self._has_slot(window)
 
     def _has_slot(self, window: AttemptWindow) -> bool:
         return not self._stop_status and not self._paused and window.has_slot
@@ -178,7 +186,7 @@ class RequestWorkflow:
     async def _fill_window(self, window: AttemptWindow, queue: TaskQueue) -> None:
         """Use the free slots; all starts of a round go out in one workflow task."""
         # Attempts that have begun go first, or they would keep their environments for ever.
-        while self._has_slot(window) and window.slots.waiting:
+        while self._has_slot(window) and self._slots.waiting:
             window.let_go_on()
         while self._has_slot(window) and not queue.exhausted and not self._history_is_long(window, queue):
             if queue.ready:
@@ -207,7 +215,7 @@ class RequestWorkflow:
         window, queue = self._window, self._queue
         while window.ended:
             self._account(self._state, queue, *window.take_ended())
-        slots = window.slots
+        slots = self._slots
         return self._state.model_copy(
             update={
                 "ready": list(queue.ready),
@@ -275,12 +283,7 @@ class RequestWorkflow:
             self._stop_status, self._stop_reason = status, reason
 
     def _show(self) -> None:
-        slots = self._window.slots if self._window else None
-        table = request_table(
-            self.status(),
-            running=slots.taken if slots else 0,
-            waiting=len(slots.parked) if slots else 0,
-        )
+        table = request_table(self.status(), running=self._slots.taken, waiting=len(self._slots.parked))
         workflow.set_current_details(table)
 
     @workflow.query(name=STATUS_QUERY)
@@ -306,7 +309,7 @@ class RequestWorkflow:
             environment=request.environment.id,
             total_tasks=state.total_tasks if state else 0,
             reused_tasks=state.reused_tasks if state else 0,
-            running_attempts=len(self._window.slots.running) if self._window else 0,
+            running_attempts=len(self._slots.running),
             message=self._stop_reason or self._paused,
             **(counters.model_dump() if counters else {}),
         )
@@ -321,15 +324,14 @@ class RequestWorkflow:
     def resume(self, *_: Any) -> None:
         """Start attempts again, and let those go on that an endpoint had refused."""
         self._paused = ""
-        if self._window is not None:
-            self._window.slots.unblock()
+        self._slots.unblock()
         self._show()
 
     @workflow.signal(name=PARKED_SIGNAL)
     def attempt_parked(self, *arguments: Any) -> None:
         """``ParkedAttempt``: one that waits. A blocked one pauses the request: all would be refused."""
         attempt = model_of(ParkedAttempt, arguments)
-        if attempt is None or self._window is None or not self._window.slots.park(attempt):
+        if attempt is None or not self._slots.park(attempt):
             return
         if attempt.reason is ParkReason.BLOCKED:
             self._paused = (
@@ -341,8 +343,7 @@ class RequestWorkflow:
     @workflow.signal(name=READY_SIGNAL)
     def attempt_ready(self, *arguments: Any) -> None:
         """``workflow id``: a parked attempt wants its slot back."""
-        if self._window is not None:
-            self._window.slots.want(text_of(arguments))
+        self._slots.want(text_of(arguments))
 
     @workflow.signal(name=STOP_SIGNAL)
     def stop(self, *arguments: Any) -> None:

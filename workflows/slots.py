@@ -7,16 +7,21 @@ from collections import deque
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
-    from ..contracts.workflows import ParkedAttempt, ParkReason, RunningAttempt
+    from ..contracts.workflows import ParkedAttempt, ParkReason, RequestState, RunningAttempt
 
 
 class Slots:
     """Running attempts, those of them that wait without a slot, and those that want one back."""
 
-    def __init__(self) -> None:
+    def __init__(self, state: RequestState | None = None) -> None:
+        """``state`` is what the run before this one left."""
         self.running: dict[str, RunningAttempt] = {}
         self.parked: dict[str, ParkedAttempt] = {}
         self.waiting: deque[str] = deque()
+        if state is not None:
+            self.running.update((attempt.workflow_id, attempt) for attempt in state.running)
+            self.parked.update((attempt.workflow_id, attempt) for attempt in state.parked)
+            self.waiting.extend(state.waiting)
 
     @property
     def taken(self) -> int:

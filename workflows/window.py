@@ -54,8 +54,10 @@ with workflow.unsafe.imports_passed_through():
 class AttemptWindow:
     """Every attempt that was started comes out of :attr:`ended` exactly once."""
 
-    def __init__(self, input: RequestInput, state: RequestState, stopping: Callable[[], bool]) -> None:
-        self.slots = Slots()
+    def __init__(
+        self, input: RequestInput, state: RequestState, slots: Slots, stopping: Callable[[], bool]
+    ) -> None:
+        self.slots = slots
         self.ended: deque[tuple[RunningAttempt, AttemptOutcome]] = deque()
         self.started = 0
         """Attempts that this run started."""
@@ -72,16 +74,6 @@ class AttemptWindow:
         self._cancelled: set[str] = set()
         self._messages: set[asyncio.Task[None]] = set()
         self._adoptions: set[asyncio.Task[None]] = set()
-        self._inherit(state)
-
-    def _inherit(self, state: RequestState) -> None:
-        """Take over the window of the run before this one."""
-        for running in state.running:
-            self.slots.start(running)
-        for parked in state.parked:
-            self.slots.park(parked)
-        for workflow_id in state.waiting:
-            self.slots.want(workflow_id)
         if state.running:
             self._spawn(self._adopt(state.running), self._adoptions)
 

@@ -51,8 +51,8 @@ class UsageMeter:
 
 
 def _is_model_call(step: TrajectoryStep) -> bool:
-    """An agent that calls no model has steps, too, such as the answer of ``oracle``."""
-    facts = (step.model, step.usage, step.latency_seconds, step.cost_usd, step.stop_reason)
+    """An agent that calls no model has steps, too: the answer of ``oracle``, a command and its time."""
+    facts = (step.model, step.usage, step.cost_usd, step.stop_reason)
     return any(fact is not None for fact in facts)
 
 

@@ -85,11 +85,25 @@ class TaskList:
             if data is None:
                 raise RecordError(f"{self._entries}: no such file; the task list was never written")
             try:
-                self._loaded = tuple(TaskEntry(*orjson.loads(line)) for line in data.splitlines())
+                loaded = tuple(_entry(orjson.loads(line)) for line in data.splitlines())
             except (orjson.JSONDecodeError, TypeError) as error:
                 raise RecordError(f"{self._entries}: not a task list: {error}") from None
+            if [entry.index for entry in loaded] != list(range(len(loaded))):
+                raise RecordError(f"{self._entries}: not a task list: its entries are not in their order")
+            if len({entry.task_id for entry in loaded}) != len(loaded):
+                raise RecordError(f"{self._entries}: not a task list: a task id occurs twice")
+            self._loaded = loaded
         return self._loaded
 
     def exists(self) -> bool:
         """True when the list was written completely."""
         return self._entries.exists()
+
+
+def _entry(row: object) -> TaskEntry:
+    """One line of the entries. Raises TypeError for anything else."""
+    match row:
+        case [int() as index, str() as task_id, str() as category, str() as digest] if task_id:
+            return TaskEntry(index, task_id, category, digest)
+        case _:
+            raise TypeError("a line is not an index, a task id, a category and a digest")

@@ -39,6 +39,10 @@ def worker(
     Which server it connects to is Temporal's standard client configuration (TEMPORAL_ADDRESS, …);
     without one it is the local server.
     """
+    if not task_queue.strip():
+        from ...contracts.errors import UsageError
+
+        raise UsageError("--task-queue: the value is empty")
     if workers > 1:
         from ..worker_processes import run_processes
 

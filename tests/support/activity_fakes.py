@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel
 from temporalio import activity
+from temporalio.exceptions import ApplicationError
 
 from agentcompass.activities.boundary import failed
 from agentcompass.contracts.activities import (
@@ -29,6 +30,7 @@ from agentcompass.contracts.activities import (
     PREFLIGHT,
     PREPARE_REQUEST,
     PREPARE_TASK,
+    QUICK_EXECUTION,
     RUN_HARNESS,
     RUN_TASK,
     SAVE_ATTEMPT,
@@ -48,12 +50,14 @@ from agentcompass.contracts.activities import (
     PhaseOutcome,
     PreflightReport,
     PreparedRequest,
+    QuickExecution,
     SaveAttemptInput,
     environment_id,
 )
 from agentcompass.contracts.environment import EnvironmentHandle
 from agentcompass.contracts.issues import Issue, IssuePhase, Severity
 from agentcompass.contracts.launch import RequestResult
+from agentcompass.contracts.phases import Phase
 from agentcompass.contracts.plan import RetryPlan
 from agentcompass.contracts.request import AttemptStrategy, EvaluationMode
 
@@ -61,6 +65,8 @@ InputT = TypeVar("InputT", bound=BaseModel)
 OutputT = TypeVar("OutputT", bound=BaseModel)
 Behaviour = Callable[[Any], Any]
 RUN_DIR = "/runs/one"
+LOCAL_PHASES = [phase.value for phase in Phase if phase is not Phase.PREPARE_TASK]
+"""Phases in local activities, each in one of its own: were all of them quick, one would execute them all."""
 
 
 def plan(**changes: Any) -> AttemptPlan:
@@ -232,6 +238,7 @@ class FakeActivities:
             ),
             PENDING_TASKS.name: self._page,
             ANALYZE_TASKS.name: lambda _: AnalyzedTasks(),
+            QUICK_EXECUTION.name: lambda _: QuickExecution(has_result=True),
             PLAN_ATTEMPT.name: lambda _: self._plan or plan(),
             OPEN_ENVIRONMENT.name: _opened,
             SAVE_RETRY.name: lambda _: Done(),
@@ -240,7 +247,8 @@ class FakeActivities:
         }
         if stub in (PREPARE_TASK, RUN_HARNESS, RUN_TASK, COLLECT_ARTIFACTS, EVALUATE, CLOSE_ENVIRONMENT):
             return PhaseOutcome()
-        assert stub.name in defaults, f"this test must say what {stub.name} does"
+        if stub.name not in defaults:
+            raise ApplicationError(f"this test must say what {stub.name} does", non_retryable=True)
         return defaults[stub.name](input)
 
     def _page(self, input: PendingTasksInput) -> PendingTasks:

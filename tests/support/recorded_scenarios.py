@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable
 
-from activity_fakes import FakeActivities, in_turn, issue, plan, raising, retrying
+from activity_fakes import LOCAL_PHASES, FakeActivities, in_turn, issue, plan, raising, retrying
 from temporalio.api.enums.v1 import EventType
 from temporalio.api.history.v1 import HistoryEvent
 from temporalio.client import Client, WorkflowHistory
@@ -13,7 +13,6 @@ from workflow_server import run_request, stage
 
 from agentcompass.contracts.activities import EVALUATE, RUN_HARNESS
 from agentcompass.contracts.issues import IssuePhase
-from agentcompass.contracts.phases import Phase
 
 Recorded = dict[str, WorkflowHistory]
 
@@ -48,9 +47,8 @@ async def _attempt(client: Client, name: str, fakes: FakeActivities) -> Recorded
 
 
 async def _quick_attempt(client: Client) -> Recorded:
-    """Every phase in a local activity."""
-    quick = [phase.value for phase in Phase]
-    return await _attempt(client, "attempt-quick", FakeActivities(plan=plan(quick_phases=quick)))
+    """Phases in local activities."""
+    return await _attempt(client, "attempt-quick", FakeActivities(plan=plan(quick_phases=LOCAL_PHASES)))
 
 
 async def _retried_attempt(client: Client) -> Recorded:

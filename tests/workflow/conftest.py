@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import AsyncIterator
 
 import pytest
@@ -14,7 +15,9 @@ from workflow_server import time_skipping_server
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The server's client belongs to the loop of the session."""
     for item in items:
-        if "tests/workflow/" in item.path.as_posix():
+        if "tests/workflow/" in item.path.as_posix() and inspect.iscoroutinefunction(
+            getattr(item, "function", None)
+        ):
             item.add_marker(pytest.mark.asyncio(loop_scope="session"), append=False)
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from activity_fakes import FakeActivities, Gate, Stubborn, issue, plan, raising, retrying
+from activity_fakes import LOCAL_PHASES, FakeActivities, Gate, Stubborn, issue, plan, raising, retrying
 from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client, WorkflowExecutionStatus, WorkflowFailureError, WorkflowHandle
 from temporalio.exceptions import CancelledError
@@ -24,7 +24,6 @@ from agentcompass.contracts.activities import (
     SAVE_RETRY,
     ActivityStub,
 )
-from agentcompass.contracts.phases import Phase
 
 
 @dataclass(frozen=True)
@@ -71,7 +70,7 @@ QUICK = ["open", "run", "evaluate, fresh", "close"]
 )
 async def test_cancelled_in_a_phase(client: Client, name: str, quick: bool) -> None:
     case = CASES[name]
-    phases = [phase.value for phase in Phase] if quick else []
+    phases = LOCAL_PHASES if quick else []
     fakes = FakeActivities(plan=plan(mode=case.mode, collects_artifacts=True, quick_phases=phases))
     gate = Gate()
     fakes.on(case.stub, gate)

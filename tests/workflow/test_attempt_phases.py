@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from activity_fakes import FakeActivities, in_turn, issue, plan, raising, reporting, retrying
+from activity_fakes import LOCAL_PHASES, FakeActivities, in_turn, issue, plan, raising, reporting, retrying
 from temporalio.client import Client
 from temporalio.exceptions import ApplicationError
 from workflow_server import stage
@@ -25,7 +25,6 @@ from agentcompass.contracts.activities import (
 )
 from agentcompass.contracts.environment import EnvironmentHandle
 from agentcompass.contracts.issues import Issue, IssueCode, IssuePhase, Severity
-from agentcompass.contracts.phases import Phase
 from agentcompass.contracts.request import EvaluationMode
 
 
@@ -71,7 +70,7 @@ def spelled(phases: str) -> list[str]:
 @pytest.mark.parametrize("name", ORDERS)
 async def test_phases_run_in_the_order_of_their_mode(client: Client, name: str, quick: bool) -> None:
     order = ORDERS[name]
-    phases = [phase.value for phase in Phase] if quick else []
+    phases = LOCAL_PHASES if quick else []
     fakes = FakeActivities(plan=plan(**order.changes, quick_phases=phases))
     async with stage(client, fakes) as scene:
         outcome = await (await scene.attempt()).result()
@@ -118,7 +117,7 @@ async def test_a_phase_that_fails_ends_the_execution_and_its_issue_is_saved(
     client: Client, name: str, quick: bool
 ) -> None:
     case = FAILURES[name]
-    phases = [phase.value for phase in Phase] if quick else []
+    phases = LOCAL_PHASES if quick else []
     collects = "collect" in case.phases
     fakes = FakeActivities(plan=plan(mode=case.mode, collects_artifacts=collects, quick_phases=phases))
     fakes.on(case.stub, raising(case.found))

@@ -147,6 +147,13 @@ async def test_a_large_output_is_cut_in_the_answer(tmp_path: Path, host: Environ
     assert (outcome["stdout_bytes"], outcome["stdout_complete"]) == (1_000_000, False)
 
 
+async def test_a_pattern_is_found_at_the_end_of_a_large_output(
+    tmp_path: Path, host: EnvironmentSession
+) -> None:
+    row = {"command": "yes | head -c 1000000; echo END", "expected_pattern": "END$"}
+    assert (await execute(tmp_path, host, row)).metrics == {"correct": True}
+
+
 @pytest.mark.parametrize(
     ("row", "reason"),
     [

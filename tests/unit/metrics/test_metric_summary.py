@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agentcompass.activities.finalize import failure_text
 from agentcompass.activities.metrics import RunFacts, build_report, headline, render_summary
 from agentcompass.activities.metrics.text import markdown, one_line
 from agentcompass.contracts.issues import Issue, IssuePhase, Severity
@@ -187,3 +188,12 @@ def test_long_text_is_cut_with_an_ellipsis() -> None:
     assert one_line("x" * 1000, 10) == "xxxxxxxxx…"
     assert one_line(" " * 1000 + "x", 10) == "…"
     assert one_line("x" * 10, 10) == "xxxxxxxxxx"
+
+
+def test_reason_of_a_failed_run_names_the_first_task_and_how_many_there_are() -> None:
+    fatal = issue(Severity.FATAL, "setup_failed", "no such image")
+    one = failure_text(report([task("a", True), task("b", None, fatal)]))
+    assert one == "1 of 2 tasks ended with a fatal issue; 'b': attempt 1: setup_failed: no such image"
+    two = failure_text(report([task("c", None, fatal), task("b", None, fatal)]))
+    assert two.startswith("2 of 2 tasks ended with a fatal issue; the first, '")
+    assert failure_text(report([task("a", True)])) == ""

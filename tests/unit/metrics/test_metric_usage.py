@@ -38,16 +38,16 @@ def test_totals_cover_all_attempts_and_say_how_many_calls_reported() -> None:
         cost_usd=0.25,
     )
     slow = TrajectoryStep(step_id=3, source="agent", usage=Usage(prompt_tokens=50), latency_seconds=4.0)
-    silent = TrajectoryStep(step_id=1, source="agent")
+    no_call = TrajectoryStep(step_id=1, source="agent", latency_seconds=2.0)
 
     def stream() -> Iterator[TaskRecord]:
         yield record([USER, reported, slow], None)
-        yield record([silent])
+        yield record([no_call])
 
     assert total_usage(stream()) == UsageTotals(
         attempts=3,
         steps=4,
-        calls=3,
+        calls=2,
         prompt_tokens=Tally(total=150, calls=2),
         completion_tokens=Tally(total=20, calls=1),
         cached_tokens=Tally(total=60, calls=1),

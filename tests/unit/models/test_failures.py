@@ -42,9 +42,12 @@ FATAL, ERROR = Severity.FATAL, Severity.ERROR
         (307, "", "redirected", FATAL, IssueCode.MODEL_REQUEST_REJECTED, False),
         (400, "unsupported_parameter", "no top_k", FATAL, IssueCode.MODEL_REQUEST_REJECTED, False),
         (400, "context_length_exceeded", "too long", ERROR, IssueCode.MODEL_REQUEST_REJECTED, False),
-        (409, "", "conflict", ERROR, IssueCode.MODEL_REQUEST_REJECTED, False),
+        (409, "", "conflict", FATAL, IssueCode.MODEL_REQUEST_REJECTED, False),
         (413, "", "too large", ERROR, IssueCode.MODEL_REQUEST_REJECTED, False),
-        (422, "", "unprocessable", ERROR, IssueCode.MODEL_REQUEST_REJECTED, False),
+        (422, "", "unprocessable", FATAL, IssueCode.MODEL_REQUEST_REJECTED, False),
+        (400, "x", "bad parameter", FATAL, IssueCode.MODEL_REQUEST_REJECTED, False),
+        (400, "", "prompt is too long: 9 tokens > 8 maximum", ERROR, IssueCode.MODEL_REQUEST_REJECTED, False),
+        (400, "content_filter", "filtered", ERROR, IssueCode.MODEL_REQUEST_REJECTED, False),
     ],
 )
 def test_a_status_becomes_an_issue(

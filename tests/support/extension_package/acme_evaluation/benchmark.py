@@ -7,8 +7,8 @@ from pydantic import Field
 from agentcompass.contracts import (
     AttemptContext,
     Benchmark,
+    BenchmarkParams,
     BenchmarkPlan,
-    Contract,
     EnvironmentSession,
     EvaluationMode,
     ExecutionPlan,
@@ -22,13 +22,11 @@ from agentcompass.contracts import (
 )
 
 
-class CsvTotalsParams(Contract):
+class CsvTotalsParams(BenchmarkParams):
     """Parameters, as in ``--benchmark-params '{"tasks": 20}'``."""
 
     tasks: int = Field(default=10, ge=1)
     seed: int = 0
-    sample_ids: list[str] | None = None
-    limit: int | None = Field(default=None, ge=1)
 
 
 class CsvTotals(Benchmark[CsvTotalsParams]):

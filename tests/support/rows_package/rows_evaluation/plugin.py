@@ -7,5 +7,6 @@ def register(registry: Registry) -> None:
     """The benchmark, and the harness that follows the same script."""
     registry.benchmark("rows", "rows_evaluation.benchmark:Rows")
     registry.benchmark("rows_free", "rows_evaluation.benchmark:RowsFree")
+    registry.environment("switching", "rows_evaluation.environment:Switching")
     registry.harness("rows_slow", "rows_evaluation.harness:SlowRowsAgent")
     registry.harness("rows", "rows_evaluation.harness:RowsAgent")

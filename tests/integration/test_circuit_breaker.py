@@ -1,0 +1,56 @@
+"""A refused key pauses the run instead of burning its tasks, until somebody mends it."""
+
+from __future__ import annotations
+
+import asyncio
+
+from command_line import CommandLine, wait_for
+from model_answers import Reply
+from model_server import ModelServer
+from run_directory import events
+
+TASKS = [{"id": f"q{number}", "question": f"{number} + 1?", "answer": "ok"} for number in range(6)]
+NO_CREDIT = Reply(status=429, code="insufficient_quota", message="no credit left")
+
+
+async def _paused_and_resumed(cli: CommandLine, server: ModelServer, *, mend: str) -> None:
+    running = await asyncio.to_thread(
+        cli.start,
+        *("run", "qa", "openai_chat", "m", "--benchmark-params", cli.dataset(TASKS)),
+        *("--model-base-url", server.base_url, "--model-api-key", "${THE_KEY}", "--model-api-protocol", "openai-chat"),
+        *("--env", "host_process", "--task-concurrency", "2", "--progress", "plain"),
+        env={"THE_KEY": "wrong-key-0123456789"},
+    )  # fmt: skip
+    launch = await asyncio.to_thread(lambda: running.launch_id)
+
+    def paused() -> str | None:
+        told = cli.run("status", launch).expect(0).stdout
+        return told if "paused" in told else None
+
+    told = await asyncio.to_thread(wait_for, "a paused launch", paused)
+    assert f"HTTP {429 if mend == 'credit' else 401} from 127.0.0.1: " in told
+    assert "wrong-key-0123456789" not in told
+    assert 1 <= len(server.calls) <= 2  # what ran already; nothing was started after the refusal
+    if mend == "credit":
+        server.script("", Reply("ok"))
+    key = {"THE_KEY": "right-key-0123456789"}
+    (await asyncio.to_thread(lambda: cli.run("resume", launch, env=key))).expect(0)
+    ended = (await asyncio.to_thread(running.wait)).expect(0)
+    assert "6/6 tasks evaluated" in ended.stdout
+    [run_dir] = cli.run_dirs
+    assert list((run_dir / "details").glob("_error_*")) == []
+    assert not (run_dir / "retry_details").exists()
+    assert not [event for event in events(run_dir) if event["event"] == "attempt_retry"]
+
+
+async def test_a_refused_key_pauses_the_run_and_resume_goes_on_with_the_new_one(
+    command_line: CommandLine,
+) -> None:
+    async with ModelServer(api_key="right-key-0123456789") as server:
+        await _paused_and_resumed(command_line, server, mend="key")
+
+
+async def test_an_exhausted_account_pauses_the_run_until_there_is_credit(command_line: CommandLine) -> None:
+    async with ModelServer() as server:
+        server.script("", NO_CREDIT)
+        await _paused_and_resumed(command_line, server, mend="credit")
