@@ -24,7 +24,7 @@ This page is written by `python docs/generate_cli.py`; do not edit it by hand.
 
 A value that is a JSON object goes in single quotes: `--benchmark-params '{"limit": 5}'`. So does a
 variable that AgentCompass is to read by itself: `--model-api-key '${KEY}'`. In double quotes the shell
-puts the key itself on the command line, and an unset variable becomes no key at all.
+puts the key itself on the command line, and a variable that is not set is an empty value, which is refused.
 
 Results go to standard output, progress and messages to standard error.
 

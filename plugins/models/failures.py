@@ -36,7 +36,13 @@ _CONTENT_CODES = frozenset(
         "request_too_large",
     }
 )
-_CONTENT_PHRASES = ("context length", "context window", "prompt is too long", "maximum context", "content polic")
+_CONTENT_PHRASES = (
+    "context length",
+    "context window",
+    "prompt is too long",
+    "maximum context",
+    "content polic",
+)
 
 
 @dataclass(frozen=True)

@@ -30,12 +30,15 @@ FINGERPRINTS = Path(__file__).parent / "fingerprints.json"
 
 
 def scrubbed(value: Any) -> Any:
-    """Without the names of the process, its machine and its queues."""
+    """Without the names of the process, its machine, its files and its queues.
+
+    The SDK's metadata stay: its flags say how strictly a replay compares.
+    """
     if isinstance(value, dict):
         return {
             key: "recorder" if key == "identity" else scrubbed(item)
             for key, item in value.items()
-            if key not in ("workerVersion", "stickyAttributes", "sdkMetadata", "meteringMetadata")
+            if key not in ("workerVersion", "stickyAttributes", "stackTrace")
         }
     if isinstance(value, list):
         return [scrubbed(item) for item in value]

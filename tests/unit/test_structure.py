@@ -9,10 +9,11 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, get_type_hints
 
+from temporalio import activity
+
 import agentcompass
 from agentcompass.activities.registration import activity_methods
 from agentcompass.contracts.activities import ALL_ACTIVITIES
-from temporalio import activity
 
 ROOT = Path(agentcompass.__file__).resolve().parent
 
@@ -69,7 +70,10 @@ def test_plugins_and_contracts_know_nothing_of_temporal() -> None:
         if file.relative_to(ROOT).parts[0] in ("contracts", "plugins")
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
         if (isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "temporalio")
-        or (isinstance(node, ast.Import) and any(alias.name.split(".")[0] == "temporalio" for alias in node.names))
+        or (
+            isinstance(node, ast.Import)
+            and any(alias.name.split(".")[0] == "temporalio" for alias in node.names)
+        )
     ]
     assert knowing == []
 

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from agentcompass.contracts.dispatch import Demand, Share, allocate, may_prepare_next
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agentcompass.contracts.dispatch import Demand, Share, allocate, may_prepare_next
+
 
 def share(
-    *, pending: int = 0, taken: int = 0, slots: int = 0, allowed: int = 0, provider: str = "docker", ended: bool = False
+    *,
+    pending: int = 0,
+    taken: int = 0,
+    slots: int = 0,
+    allowed: int = 0,
+    provider: str = "docker",
+    ended: bool = False,
 ) -> Share:
     demand = Demand(prepared=True, pending=pending, taken=taken, slots=slots)
     return Share(provider=provider, demand=demand, allowed=allowed, ended=ended)
