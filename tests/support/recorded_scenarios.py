@@ -13,6 +13,7 @@ from workflow_server import run_request, stage
 
 from agentcompass.contracts.activities import EVALUATE, RUN_HARNESS
 from agentcompass.contracts.issues import IssuePhase
+from agentcompass.contracts.phases import Phase
 
 Recorded = dict[str, WorkflowHistory]
 
@@ -20,7 +21,14 @@ Recorded = dict[str, WorkflowHistory]
 async def record_all(client: Client) -> Recorded:
     """The histories of every scenario by name."""
     found: Recorded = {}
-    for scenario in (_launch, _quick_attempt, _retried_attempt, _fresh_attempt, _continued_request):
+    for scenario in (
+        _launch,
+        _quick_attempt,
+        _whole_attempt,
+        _retried_attempt,
+        _fresh_attempt,
+        _continued_request,
+    ):
         found.update(await scenario(client))
     return found
 
@@ -49,6 +57,12 @@ async def _attempt(client: Client, name: str, fakes: FakeActivities) -> Recorded
 async def _quick_attempt(client: Client) -> Recorded:
     """Phases in local activities."""
     return await _attempt(client, "attempt-quick", FakeActivities(plan=plan(quick_phases=LOCAL_PHASES)))
+
+
+async def _whole_attempt(client: Client) -> Recorded:
+    """All phases in one local activity."""
+    phases = [phase.value for phase in Phase]
+    return await _attempt(client, "attempt-whole", FakeActivities(plan=plan(quick_phases=phases)))
 
 
 async def _retried_attempt(client: Client) -> Recorded:

@@ -1,0 +1,95 @@
+"""An attempt whose phases are all quick is executed by one local activity."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from activity_fakes import FakeActivities, Gate, issue, plan, raising, retrying
+from temporalio.client import Client, WorkflowFailureError
+from workflow_server import stage
+
+from agentcompass.contracts.activities import (
+    CLOSE_ENVIRONMENT,
+    EVALUATE,
+    QUICK_EXECUTION,
+    QuickExecution,
+)
+from agentcompass.contracts.issues import IssuePhase, Severity
+from agentcompass.contracts.phases import Phase
+
+ALL = [phase.value for phase in Phase]
+
+
+def quick_plan(**changes: Any) -> Any:
+    return plan(quick_phases=ALL, **changes)
+
+
+async def test_everything_is_one_activity(client: Client) -> None:
+    fakes = FakeActivities(plan=quick_plan(mode="none"))
+    async with stage(client, fakes) as scene:
+        outcome = await (await scene.attempt()).result()
+    assert fakes.names() == ["plan_attempt", "quick_execution", "save_attempt"]
+    assert outcome.success
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"mode": "fresh"}, {"collects_artifacts": True}, {"keep_environment": True}],
+    ids=["fresh", "artifacts", "kept"],
+)
+async def test_what_is_not_simple_runs_phase_by_phase(client: Client, changes: dict[str, Any]) -> None:
+    fakes = FakeActivities(plan=quick_plan(**changes))
+    async with stage(client, fakes) as scene:
+        await (await scene.attempt()).result()
+    assert "quick_execution" not in fakes.names()
+
+
+async def test_issues_of_its_phases_are_saved(client: Client) -> None:
+    found = issue(Severity.ERROR, IssuePhase.EVALUATE, "evaluation_failed")
+    fakes = FakeActivities(plan=quick_plan(mode="none"))
+    fakes.on(QUICK_EXECUTION, lambda _: QuickExecution(issues=[found], has_result=True))
+    async with stage(client, fakes) as scene:
+        await (await scene.attempt()).result()
+    assert [saved.issues for saved in fakes.saved] == [[found]]
+
+
+async def test_a_fatal_issue_is_executed_again_within_the_budget(client: Client) -> None:
+    fakes = FakeActivities(plan=quick_plan(mode="reuse", retry=retrying(1)))
+    answers = [QuickExecution(issues=[issue()]), QuickExecution(has_result=True)]
+    fakes.on(QUICK_EXECUTION, lambda _: answers.pop(0))
+    async with stage(client, fakes) as scene:
+        await (await scene.attempt()).result()
+    assert [input.execution for input in fakes.inputs(QUICK_EXECUTION)] == [1, 2]
+    assert [(saved.retry_count, saved.issues) for saved in fakes.saved] == [(1, [])]
+
+
+async def test_a_retry_of_the_evaluation_alone_does_not_execute_again(client: Client) -> None:
+    broken = issue(phase=IssuePhase.EVALUATE, code="judge_failed")
+    fakes = FakeActivities(plan=quick_plan(mode="none", retry=retrying(1)))
+    fakes.on(QUICK_EXECUTION, lambda _: QuickExecution(issues=[broken], has_result=True))
+    async with stage(client, fakes) as scene:
+        await (await scene.attempt()).result()
+    assert len(fakes.inputs(QUICK_EXECUTION)) == 1
+    assert [input.ref.execution for input in fakes.inputs(EVALUATE)] == [2]
+
+
+async def test_what_an_execution_that_failed_left_is_closed_by_its_id(client: Client) -> None:
+    fakes = FakeActivities(plan=quick_plan(mode="none"))
+    fakes.on(QUICK_EXECUTION, raising(issue(code="internal_error")))
+    async with stage(client, fakes) as scene:
+        await (await scene.attempt()).result()
+    assert [input.handle.id.partition("-a1")[2] for input in fakes.inputs(CLOSE_ENVIRONMENT)] == ["-e1"]
+
+
+async def test_a_cancelled_one_is_closed_and_ends_as_cancelled(client: Client) -> None:
+    fakes = FakeActivities(plan=quick_plan(mode="none"))
+    gate = Gate()
+    fakes.on(QUICK_EXECUTION, gate)
+    async with stage(client, fakes) as scene:
+        handle = await scene.attempt(impatient=True)
+        await gate.reached.wait()
+        await handle.cancel()
+        with pytest.raises(WorkflowFailureError):
+            await handle.result()
+    assert len(fakes.inputs(CLOSE_ENVIRONMENT)) == 1
