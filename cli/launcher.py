@@ -22,7 +22,7 @@ from temporalio.service import RPCError, RPCStatusCode
 from ..activities.data_converter import data_converter
 from ..contracts.base import Contract
 from ..contracts.errors import UsageError
-from ..contracts.launch import LaunchResult, LaunchSpec, LaunchStatus
+from ..contracts.launch import OVER_STATES, LaunchResult, LaunchSpec, LaunchStatus
 from ..contracts.search_attributes import OUTCOME
 from ..contracts.workflows import (
     CANCEL_SIGNAL,
@@ -41,6 +41,7 @@ from .embedded_server import agentcompass_home
 from .housekeeping import own_secrets, sweep
 from .launch_options import StartOptions
 from .launch_status import ask_status, read_status
+from .running_tasks import running_tasks
 from .troubles import find_troubles
 from .worker_process import LaunchWorker
 
@@ -227,7 +228,14 @@ async def status(launch_id: str) -> LaunchStatus:
     """The state of a launch, running or over."""
     handle = await attach(launch_id)
     found = await read_status(handle)
-    return found.model_copy(update={"troubles": await find_troubles(handle, found)})
+    requests = [
+        item.model_copy(update={"running_tasks": await asyncio.to_thread(running_tasks, item.run_dir)})
+        if item.run_dir and item.state not in OVER_STATES
+        else item
+        for item in found.requests
+    ]
+    troubles = await find_troubles(handle, found)
+    return found.model_copy(update={"requests": requests, "troubles": troubles})
 
 
 async def follow(handle: LaunchHandle, display: Display) -> LaunchResult:

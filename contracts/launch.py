@@ -71,6 +71,17 @@ OVER_STATES = frozenset({"completed", "partial_failure", "failed", "timed_out", 
 """States of launches and requests in which nothing happens any more."""
 
 
+class RunningTask(Contract):
+    """A task in flight, and how long ago something happened in it; ages in seconds."""
+
+    task_id: str
+    attempt: int | None = None
+    phase: str
+    phase_seconds: float
+    last_step_seconds: float | None = None
+    """Age of its agent's last recorded step; ``None`` when there is none yet."""
+
+
 class RequestStatus(Contract):
     """The state of one request, small enough for a query."""
 
@@ -93,6 +104,8 @@ class RequestStatus(Contract):
     running_attempts: int = 0
     message: str = ""
     """Why it is paused, stopped or failed."""
+    running_tasks: list[RunningTask] = Field(default_factory=list)
+    """Read from the run directory where it can be reached, the longest without news first."""
 
 
 class LaunchStatus(Contract):

@@ -176,6 +176,17 @@ class RunStore:
             return None
         return ExecutionRef(**ref.model_dump(exclude={"execution"}), execution=max(numbers))
 
+    def last_step_at(self, task_id: str, attempt: int) -> float | None:
+        """Unix time at which the agent of a running attempt recorded its last step, if it has one."""
+        folder = self._state / "work" / task_file_stem(task_id) / f"a{attempt}"
+        times: list[float] = []
+        for path in folder.glob("e[0-9]*/steps.jsonl"):
+            try:
+                times.append(path.stat().st_mtime)
+            except FileNotFoundError:
+                continue  # its attempt ended while we looked
+        return max(times, default=None)
+
     def _work(self, ref: AttemptRef) -> Path:
         return self._state / "work" / task_file_stem(ref.task_id) / f"a{ref.attempt}"
 

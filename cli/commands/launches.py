@@ -9,7 +9,7 @@ import typer
 from .gate_flags import AsJson, FailUnder, MaxUnevaluated
 
 if TYPE_CHECKING:
-    from ...contracts.launch import LaunchStatus
+    from ...contracts.launch import LaunchStatus, RunningTask
 
 LaunchId = Annotated[str, typer.Argument(metavar="LAUNCH", help="Id of the launch; see `agentcompass list`.")]
 
@@ -121,4 +121,11 @@ def status_lines(found: LaunchStatus) -> list[str]:
             lines.append(f"  {request.message}")
         if request.run_dir:
             lines.append(f"  Run directory: {request.run_dir}")
+        lines += [f"  {_running_line(task)}" for task in request.running_tasks]
     return lines
+
+
+def _running_line(task: RunningTask) -> str:
+    """``HumanEval/3 a1: run_harness for 42 s, last step 3 s ago``."""
+    step = "" if task.last_step_seconds is None else f", last step {task.last_step_seconds:.0f} s ago"
+    return f"{task.task_id} a{task.attempt or 1}: {task.phase} for {task.phase_seconds:.0f} s{step}"

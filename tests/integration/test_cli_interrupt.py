@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 from command_line import CommandLine, processes_of, wait_for
@@ -10,7 +11,7 @@ from gated_runs import start_gated
 from gates import Gates
 from run_directory import status_of
 
-SLEEP = "98765.4321"
+SLEEP = f"98765.{os.getpid()}"
 """Seconds, by which the test finds its own processes."""
 
 
