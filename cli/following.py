@@ -7,7 +7,7 @@ import contextlib
 import signal
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from temporalio.client import WorkflowExecutionStatus, WorkflowFailureError, WorkflowHandle
 from temporalio.service import RPCError
@@ -17,12 +17,10 @@ from ..contracts.errors import AgentCompassError, ServiceUnreachableError, Usage
 from ..contracts.launch import LaunchResult
 from .connection import OUTAGE_CODES, revived
 from .display import Display
+from .launch_handle import LaunchHandle, call, request_cancel
 from .launch_status import read_snapshot, read_status, status_of_result
 from .reuse_note import ReuseNotes
 from .troubles import TroubleWatch
-
-if TYPE_CHECKING:
-    from .launcher import LaunchHandle
 
 LaunchWorkflowHandle = WorkflowHandle[object, LaunchResult]
 T = TypeVar("T")
@@ -77,7 +75,6 @@ class Follower:
 
     async def _ask(self, question: Callable[[LaunchWorkflowHandle], Awaitable[T]]) -> T:
         """Ask the server, and go on asking while it is away; one of our own is started again."""
-        from .launcher import call
 
         async def once() -> T:
             await self._revive()
@@ -146,8 +143,6 @@ class Follower:
             loop.remove_signal_handler(signal.SIGINT)
 
     async def _cancel(self) -> None:
-        from .launcher import request_cancel
-
         self._display.message(
             "Cancelling: running attempts are stopped and their environments closed. "
             "Ctrl-C again leaves at once."

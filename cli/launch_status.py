@@ -18,7 +18,7 @@ from ..contracts.records import ProgressSnapshot
 from ..contracts.workflows import STATUS_QUERY
 
 if TYPE_CHECKING:
-    from .launcher import LaunchHandle
+    from .launch_handle import LaunchHandle
 
 StatusT = TypeVar("StatusT", LaunchStatus, RequestStatus)
 

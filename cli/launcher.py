@@ -8,13 +8,10 @@ import re
 import secrets
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import TypeVar
-from urllib.parse import quote
 
-from temporalio.client import Client, WorkflowExecutionDescription, WorkflowExecutionStatus, WorkflowHandle
+from temporalio.client import Client, WorkflowExecutionStatus
 from temporalio.common import WorkflowIDReusePolicy
 from temporalio.exceptions import WorkflowAlreadyStartedError
 from temporalio.service import RPCError, RPCStatusCode
@@ -35,10 +32,12 @@ from ..contracts.workflows import (
 )
 from ..workflows.attributes import launch_attributes, request_attributes
 from .cluster_setup import check_set_up, not_set_up
-from .connection import Connection, connect, reconnecting
+from .connection import Connection, connect
 from .display import Display
 from .embedded_server import agentcompass_home
+from .following import Follower
 from .housekeeping import own_secrets, sweep
+from .launch_handle import LaunchHandle, describe, is_running, send_signal
 from .launch_options import StartOptions
 from .launch_status import ask_status, read_status
 from .running_tasks import running_tasks
@@ -47,14 +46,10 @@ from .worker_process import LaunchWorker
 
 CLUSTER_QUEUE = "agentcompass"
 QUEUE_VARIABLE = "AGENTCOMPASS_TASK_QUEUE"
-OUTAGE_SECONDS = 120.0
-"""How long a command waits for a server that is gone, before it gives up on it."""
 LISTED_STATES = 50
 """Running launches that ``list`` asks whether they are paused."""
 LIST_TIMEOUT = timedelta(seconds=2)
 """How long ``list`` waits for launches whose worker is gone, all together."""
-
-T = TypeVar("T")
 
 
 class LaunchSummary(Contract):
@@ -64,40 +59,6 @@ class LaunchSummary(Contract):
     name: str = ""
     status: str
     started_at: str = ""
-
-
-@dataclass(frozen=True)
-class LaunchHandle:
-    """A launch that was started, and how to reach it."""
-
-    launch_id: str
-    connection: Connection
-    worker: LaunchWorker | None
-    """In embedded mode: the launch's own worker on this machine."""
-    task_queue: str
-    concurrency: int
-
-    @property
-    def ui_address(self) -> str | None:
-        """The launch's page in the Temporal UI."""
-        base = self.connection.ui_address
-        if base is None:
-            return None
-        encoded = quote(launch_workflow_id(self.launch_id), safe="")
-        return f"{base}/namespaces/{self.connection.namespace}/workflows/{encoded}"
-
-    @property
-    def workflow(self) -> WorkflowHandle[object, LaunchResult]:
-        """The launch workflow."""
-        return self.connection.client.get_workflow_handle(
-            launch_workflow_id(self.launch_id), result_type=LaunchResult
-        )
-
-    def ensure_worker(self) -> bool:
-        """Restart the launch's worker if it is gone; True when it was started."""
-        if self.worker is None:
-            return False
-        return self.worker.ensure(self.task_queue, self.concurrency, self.connection.address)
 
 
 async def open_connection() -> Connection:
@@ -198,7 +159,7 @@ async def attach(launch_id: str) -> LaunchHandle:
     """Reach a launch that was started before. Raises ``UsageError`` when there is none."""
     connection = await open_connection()
     handle = _handle(connection, launch_id, 32)
-    description = await _describe(handle)
+    description = await describe(handle)
     if handle.worker is not None and (known := handle.worker.state()) is not None:
         handle = LaunchHandle(launch_id, connection, handle.worker, known.task_queue, known.concurrency)
     else:
@@ -206,22 +167,6 @@ async def attach(launch_id: str) -> LaunchHandle:
             launch_id, connection, handle.worker, description.task_queue, handle.concurrency
         )
     return handle
-
-
-async def _describe(handle: LaunchHandle) -> WorkflowExecutionDescription:
-    try:
-        return await call(handle.workflow.describe)
-    except RPCError as error:
-        if error.status is RPCStatusCode.NOT_FOUND:
-            raise UsageError(
-                f"there is no launch {handle.launch_id!r}; `agentcompass list` shows those there are"
-            ) from None
-        raise
-
-
-async def call(function: Callable[[], Awaitable[T]]) -> T:
-    """Call the server, riding out a restart of it."""
-    return await reconnecting(function, deadline=OUTAGE_SECONDS)
 
 
 async def status(launch_id: str) -> LaunchStatus:
@@ -240,15 +185,13 @@ async def status(launch_id: str) -> LaunchStatus:
 
 async def follow(handle: LaunchHandle, display: Display) -> LaunchResult:
     """Show progress until the launch is over; see ``cli/following.py``."""
-    from .following import Follower
-
     return await Follower(handle, display).run()
 
 
 async def cancel(launch_id: str) -> bool:
     """Ask a launch to end; False when it is over already."""
     handle = await attach(launch_id)
-    told = await _signal(handle, CANCEL_SIGNAL, "cancelled by `agentcompass cancel`")
+    told = await send_signal(handle, CANCEL_SIGNAL, "cancelled by `agentcompass cancel`")
     if told:
         # Cancelling is work, too: environments have to be closed by somebody.
         handle.ensure_worker()
@@ -258,7 +201,7 @@ async def cancel(launch_id: str) -> bool:
 async def pause(launch_id: str, reason: str = "") -> bool:
     """Let a launch start no further attempts; False when it is over already."""
     handle = await attach(launch_id)
-    return await _signal(handle, PAUSE_SIGNAL, reason or "paused by `agentcompass pause`")
+    return await send_signal(handle, PAUSE_SIGNAL, reason or "paused by `agentcompass pause`")
 
 
 async def resume(launch_id: str) -> bool:
@@ -272,29 +215,7 @@ async def resume(launch_id: str) -> bool:
         await asyncio.to_thread(
             handle.worker.replace, handle.task_queue, handle.concurrency, handle.connection.address
         )
-    return await _signal(handle, RESUME_SIGNAL)
-
-
-async def is_running(handle: LaunchHandle) -> bool:
-    """Whether the launch is not over. Raises ``UsageError`` when there is none."""
-    return (await _describe(handle)).status is WorkflowExecutionStatus.RUNNING
-
-
-async def _signal(handle: LaunchHandle, name: str, *arguments: str) -> bool:
-    if not await is_running(handle):
-        return False
-    try:
-        await call(lambda: handle.workflow.signal(name, args=list(arguments)))
-    except RPCError as error:
-        if error.status is not RPCStatusCode.NOT_FOUND:
-            raise
-        return False  # it ended in this moment
-    return True
-
-
-async def request_cancel(handle: LaunchHandle, reason: str) -> None:
-    """Send the cancel signal; a launch that is over takes none, and that is fine."""
-    await _signal(handle, CANCEL_SIGNAL, reason)
+    return await send_signal(handle, RESUME_SIGNAL)
 
 
 async def list_launches(limit: int = 200) -> list[LaunchSummary]:

@@ -29,7 +29,7 @@ from ..activities.retry_log import RETRY_MARK
 from ..contracts.launch import OVER_STATES, LaunchStatus
 
 if TYPE_CHECKING:
-    from .launcher import LaunchHandle
+    from .launch_handle import LaunchHandle
 
 LOOK_SECONDS = 10.0
 """How often whoever follows a launch looks for troubles: it costs a call for each attempt in flight."""

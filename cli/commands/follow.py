@@ -17,7 +17,7 @@ from .output import print_json
 if TYPE_CHECKING:
     from ...contracts.launch import LaunchSpec
     from ...contracts.request import LogLevel, ProgressMode
-    from ..launcher import LaunchHandle
+    from ..launch_handle import LaunchHandle
 
 
 async def start_and_follow(spec: LaunchSpec, gates: Gates, *, detach: bool, as_json: bool) -> int:
