@@ -26,12 +26,16 @@ T = TypeVar("T")
 
 
 def wait_for(what: str, look: Callable[[], T | None], patience: float = PATIENCE_SECONDS) -> T:
-    """What ``look`` returns as soon as that is neither ``None`` nor false."""
+    """What ``look`` returns as soon as that is neither ``None`` nor false.
+
+    A file that vanishes while it is looked at is looked for again.
+    """
     give_up_at = time.monotonic() + patience
     while True:
-        found = look()
-        if found:
-            return found
+        with contextlib.suppress(FileNotFoundError):
+            found = look()
+            if found:
+                return found
         if time.monotonic() > give_up_at:
             raise AssertionError(f"waited {patience:.0f} s in vain for {what}")
         time.sleep(POLL_SECONDS)
@@ -187,8 +191,13 @@ class CommandLine:
 
     @property
     def run_dirs(self) -> list[Path]:
-        """The run directories, the oldest first."""
-        return sorted(path.parent for path in self.results.glob("**/run_info.json"))
+        """The run directories, the oldest first. A run may be changing them meanwhile."""
+        found = []
+        for folder, below, files in os.walk(self.results):  # unlike glob, passes over what vanishes
+            if "run_info.json" in files:
+                found.append(Path(folder))
+                below.clear()
+        return sorted(found)
 
     @property
     def server_pid(self) -> int:
@@ -230,9 +239,10 @@ class CommandLine:
         return self.start(*arguments, env=env).wait()
 
     def end_all(self) -> None:
-        """End what was started and still runs."""
+        """End what was started and still runs, so that a failed test does not disturb the next one."""
         for running in self._started:
             running.end()
+        end_processes_of(self.home)
 
     def dataset(self, lines: Sequence[Mapping[str, Any]], name: str = "tasks.jsonl") -> str:
         """Write a JSONL file; returns parameters that name it."""
