@@ -90,16 +90,20 @@ def _check_named(path: Path, run_id: str, request: RunRequest, directory: Path) 
 def _continuable(run_dir: Path, owner: DriverRecord | None) -> bool:
     """Whether a run is worth continuing: not the asking one, not empty, and with all that it took over.
 
-    One that is just taking over, or was killed then, would hide what its own source has.
+    One that is just taking over, or was killed then, would hide what its own source has; a copy
+    would hide the run that it is a copy of.
     """
     store = RunStore(run_dir)
     try:
         driver = store.driver()
-        partial = store.files.run_info().reused_from is not None and not store.is_taken_over()
+        info = store.files.run_info()
+        partial = info.reused_from is not None and not store.is_taken_over()
     except RecordError:
         return store.has_finished_work()  # what is wrong with it is told when it is chosen
     if driver is None:
         return store.has_finished_work()  # of an older version, or a copy without the hidden files
+    if info.run_id != run_dir.name and (run_dir.parent / safe_component(info.run_id)).is_dir():
+        return False  # a copy of the run beside it, as `agentcompass analysis` makes
     mine = owner is not None and driver.same_driver(owner)
     return not mine and not partial and store.has_finished_work()
 

@@ -1,6 +1,7 @@
 """Which run is continued, and why another one is refused."""
 
 import json
+import shutil
 
 import pytest
 from reuse_runs import LABEL, Runs, contents
@@ -42,6 +43,13 @@ async def test_run_of_failed_tasks_only_is_the_latest_one_all_the_same(runs: Run
 async def test_run_that_was_stopped_in_its_first_evaluation_is_the_latest(runs: Runs) -> None:
     runs.leave_unscored(await runs.start("stopped"), "q1")
     assert latest(runs) == "stopped"
+
+
+async def test_copy_of_a_run_beside_it_is_not_the_latest(runs: Runs) -> None:
+    original = await runs.start("old")
+    runs.finish(original, "q1")
+    shutil.copytree(original.run_dir, original.run_dir.with_name("old_analysis_1"))
+    assert latest(runs) == "old"
 
 
 async def test_run_that_asks_is_not_its_own_source(runs: Runs) -> None:
