@@ -17,6 +17,7 @@ from .legacy import read_run_info
 from .writer import MaskingWriter
 
 REFRESH_SECONDS = 30.0
+_PLANS = "resolved_execution_plans"
 _PLAN_EVENT = b'"event":"execution_plan_resolved"'
 
 
@@ -38,6 +39,7 @@ class RunFiles:
         self._analysis = run_dir / "analysis_summary.json"
         self._analysis_text = run_dir / "analysis_summary.md"
         self._progress = run_dir / "progress.jsonl"
+        self._head_file = run_dir / ".state" / "run_info.json"
         self._lock = run_dir / ".state" / "locks" / "run_info.lock"
         self._writer = writer
         self._cost = 0.0
@@ -45,10 +47,10 @@ class RunFiles:
     def start_run_info(self, info: RunInfo) -> None:
         """Write what was asked for; a repetition keeps the first start time and the plans."""
         with file_lock(self._lock):
-            found = read_json(self._run_info)
-            if isinstance(found, dict):
-                info = info.model_copy(update={"started_at": found.get("started_at", info.started_at)})
-            self._write(info.model_dump(mode="json", exclude_none=True))
+            started_at = self._head().get("started_at", info.started_at)
+            info = info.model_copy(update={"started_at": started_at, "resolved_execution_plans": {}})
+            head = info.model_dump(mode="json", exclude_none=True, exclude={"resolved_execution_plans"})
+            self._write_with_plans(head)
 
     def finish_run_info(self, status: RunStatus, error: str = "") -> None:
         """Add the plans and how the run ended; a repetition replaces the end."""
@@ -113,11 +115,20 @@ class RunFiles:
 
     def _update(self, values: dict[str, Any]) -> None:
         with file_lock(self._lock):
-            plans = self._plans()
-            info = {**(read_json(self._run_info) or {}), **values}
-            if plans:
-                info["resolved_execution_plans"] = plans
-            self._write({key: value for key, value in info.items() if value is not None})
+            head = {**self._head(), **values}
+            self._write_with_plans({key: value for key, value in head.items() if value is not None})
+
+    def _head(self) -> dict[str, Any]:
+        """``run_info.json`` without its plans, which are thousands of maps in a large run."""
+        head = read_json(self._head_file)
+        if not isinstance(head, dict):  # a copy without the hidden files, or not started yet
+            head = dict(read_json(self._run_info) or {})
+            head.pop(_PLANS, None)
+        return head
+
+    def _write_with_plans(self, head: dict[str, Any]) -> None:
+        self._writer.write_state(self._head_file, head, durable=False)
+        self._write({**head, _PLANS: self._plans()})
 
     def _plans(self) -> dict[str, dict[str, dict[str, Any]]]:
         """The plan summaries by task and attempt."""
