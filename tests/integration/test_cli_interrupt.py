@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from pathlib import Path
 
-from command_line import CommandLine, processes_of, wait_for
+import pytest
+from command_line import CommandLine, end_processes_of, processes_of, wait_for
 from gated_runs import start_gated
 from gates import Gates
 from run_directory import status_of
@@ -31,6 +33,13 @@ def sleepers() -> list[int]:
 def environments(command_line: CommandLine) -> list[str]:
     folder = command_line.home / "environments" / "host_process"
     return [path.name for path in folder.glob("*") if path.is_dir()]
+
+
+@pytest.fixture(autouse=True)
+def quiet_home(command_line: CommandLine) -> None:
+    """Nothing of the tests before this one is counted as left behind by it."""
+    end_processes_of(command_line.home)
+    shutil.rmtree(command_line.home / "environments", ignore_errors=True)
 
 
 def test_first_interrupt_ends_the_run_and_leaves_nothing_behind(command_line: CommandLine) -> None:

@@ -239,10 +239,9 @@ class CommandLine:
         return self.start(*arguments, env=env).wait()
 
     def end_all(self) -> None:
-        """End what was started and still runs, so that a failed test does not disturb the next one."""
+        """End what was started and still runs."""
         for running in self._started:
             running.end()
-        end_processes_of(self.home)
 
     def dataset(self, lines: Sequence[Mapping[str, Any]], name: str = "tasks.jsonl") -> str:
         """Write a JSONL file; returns parameters that name it."""
