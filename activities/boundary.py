@@ -53,7 +53,7 @@ def activity_boundary(function: Activity[SelfT, InputT, OutputT]) -> Activity[Se
             raise ApplicationError(
                 REDACTOR.text(str(error)), error.exit_code, type=type(error).__name__, non_retryable=True
             ) from None
-        except Exception as error:
+        except Exception as error:  # a bug of ours: reported once instead of being retried for ever
             raise ApplicationError(
                 REDACTOR.text(describe(error)), type="internal_error", non_retryable=True
             ) from error

@@ -83,7 +83,7 @@ class Environments:
                 except TimeoutError:
                     if not limit.expired():
                         raise
-                    message = f"not closed within {grace:g} s (cleanup_grace_seconds); the reaper goes on"
+                    message = f"not closed within {grace:g} s (cleanup_grace_seconds); it may still be there"
                     raise TimeoutError(message) from None
             return PhaseOutcome(issues=scope.context.issues)
 
@@ -105,7 +105,7 @@ async def _opened(environment: Environment[Any], request: OpenRequest, phase: Ph
 
 
 def labels_of(scope: PhaseScope) -> dict[str, str]:
-    """Who owns a sandbox, for listing and for the reaper."""
+    """Who owns a sandbox, for listing, and for whoever cleans up."""
     state = scope.store.request_state()
     return {
         "launch": state.launch_id,

@@ -226,7 +226,7 @@ class EnvironmentSession(abc.ABC):
 
 
 class EnvironmentRecord(Contract):
-    """An environment as its provider knows it, for ``env list`` and the reaper."""
+    """An environment as its provider knows it, for listing and cleaning up."""
 
     handle: EnvironmentHandle
     labels: dict[str, str] = Field(default_factory=dict)

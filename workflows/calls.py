@@ -47,7 +47,7 @@ HOOK = RetryPolicy(
 CLEANUP = RetryPolicy(
     initial_interval=timedelta(milliseconds=200), maximum_interval=timedelta(seconds=5), maximum_attempts=3
 )
-"""For closing an environment: what three tries do not remove is left to the reaper."""
+"""For closing an environment: what three tries do not remove stays, as a WARNING of the result."""
 
 BOOKKEEPING_TIMEOUT = timedelta(minutes=5)
 QUICK_HOOK_TIMEOUT = timedelta(minutes=2)

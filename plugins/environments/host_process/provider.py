@@ -113,7 +113,7 @@ class HostProcess(Environment[HostProcessParams]):
             try:
                 ledger = Ledger.read(path)
             except (ValidationError, OSError) as error:
-                # One unreadable ledger must not hide the other environments from the reaper.
+                # One unreadable ledger must not hide the other environments.
                 _log.warning("%s cannot be read: %s", path, error)
                 continue
             if ledger is None:
