@@ -11,8 +11,9 @@ BIN    := $(VENV)/bin
 demo: $(VENV)/installed
 	$(BIN)/agentcompass run humaneval oracle none --env host_process
 
+# Most tests wait for servers and processes, so three at a time suit two cores.
 test: $(VENV)/installed-dev check
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 3 --dist loadfile
 
 check: $(VENV)/installed-dev
 	$(BIN)/ruff check .

@@ -11,6 +11,7 @@ from .collect_artifacts import CollectArtifacts
 from .environments import Environments
 from .evaluate import Evaluate
 from .finalize import Finalize
+from .launch_summary import SaveLaunchSummary
 from .plan_attempt import PlanAttempt
 from .preflight import Preflight
 from .prepare_request import PrepareRequest
@@ -43,4 +44,5 @@ def activity_methods(services: Services) -> list[Callable[..., Any]]:
         AnalyzeTasks(services).analyze_tasks,
         AwaitAttempts(services).await_attempts,
         Finalize(services).finalize_request,
+        SaveLaunchSummary().save_launch_summary,
     ]

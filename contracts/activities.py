@@ -17,7 +17,7 @@ from pydantic import BaseModel, Field
 from .base import Contract
 from .environment import EnvironmentHandle
 from .issues import Issue
-from .launch import LaunchRuntime, LaunchSpec, RequestResult
+from .launch import LaunchRuntime, LaunchSpec, LaunchSummary, RequestResult
 from .phases import Phase
 from .plan import RetryPlan
 from .records import RunStatus, TemporalInfo
@@ -277,6 +277,19 @@ class FinalizeInput(Contract):
     error: str = ""
 
 
+class LaunchSummaryInput(Contract):
+    """Write ``launch_summary.json`` and its table."""
+
+    results_dir: str
+    summary: LaunchSummary
+
+
+class SavedLaunchSummary(Contract):
+    """The folder in which it lies."""
+
+    path: str
+
+
 class AwaitAttemptsInput(Contract):
     """Attempt workflows that an earlier run of the request workflow started."""
 
@@ -315,6 +328,7 @@ SAVE_ATTEMPT = ActivityStub("save_attempt", SaveAttemptInput, AttemptOutcome)
 ANALYZE_TASKS = ActivityStub("analyze_tasks", AnalyzeTasksInput, AnalyzedTasks)
 AWAIT_ATTEMPTS = ActivityStub("await_attempts", AwaitAttemptsInput, AwaitedAttempts)
 FINALIZE_REQUEST = ActivityStub("finalize_request", FinalizeInput, RequestResult)
+SAVE_LAUNCH_SUMMARY = ActivityStub("save_launch_summary", LaunchSummaryInput, SavedLaunchSummary)
 
 ALL_ACTIVITIES: tuple[ActivityStub[Any, Any], ...] = (
     PREFLIGHT,
@@ -334,4 +348,5 @@ ALL_ACTIVITIES: tuple[ActivityStub[Any, Any], ...] = (
     ANALYZE_TASKS,
     AWAIT_ATTEMPTS,
     FINALIZE_REQUEST,
+    SAVE_LAUNCH_SUMMARY,
 )

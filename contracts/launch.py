@@ -9,6 +9,8 @@ from pydantic import Field, field_validator, model_validator
 from .base import MAX_SECONDS, Contract
 from .request import LogLevel, ProgressMode, RunRequest
 
+MAX_CONCURRENCY = 100_000
+
 
 class LaunchRuntime(Contract):
     """What all requests of a launch share. Times are in seconds; 0 switches a limit off."""
@@ -39,9 +41,14 @@ class LaunchSpec(Contract):
 
     version: Literal[1] = 1
     name: str = ""
-    task_concurrency: int = Field(default=32, ge=1, le=100_000)
+    task_concurrency: int = Field(default=32, ge=1, le=MAX_CONCURRENCY)
     runtime: LaunchRuntime = Field(default_factory=LaunchRuntime)
     requests: list[RunRequest] = Field(min_length=1)
+
+    @property
+    def is_plan(self) -> bool:
+        """True for a launch file, whose requests have names; false for a single ``run``."""
+        return any(request.metadata.request_name for request in self.requests)
 
     @model_validator(mode="after")
     def _unique_names(self) -> LaunchSpec:
@@ -114,6 +121,9 @@ class LaunchStatus(Contract):
     launch_id: str
     name: str = ""
     state: LaunchStatusName
+    task_concurrency: int = 0
+    """Attempts at a time over all requests; it can be changed while the launch runs."""
+    provider_limits: dict[str, int] = Field(default_factory=dict)
     requests: list[RequestStatus] = Field(default_factory=list)
     message: str = ""
     troubles: list[str] = Field(default_factory=list)
@@ -157,8 +167,26 @@ class LaunchResult(Contract):
     requests: list[RequestResult] = Field(default_factory=list)
     error: str = ""
     exit_code: int = 0
+    summary_path: str = ""
+    """Folder of ``launch_summary.json``, when there is one."""
 
     @property
     def refused(self) -> bool:
         """True when nothing was begun: the user has something to mend, or a service is away."""
         return self.exit_code in (2, 3) and not any(request.run_dir for request in self.requests)
+
+
+class LaunchSummary(Contract):
+    """``launch_summary.json``: what became of all requests of a launch file. Times are ISO 8601, UTC."""
+
+    schema_version: Literal["agentcompass.launch_summary.v1"] = "agentcompass.launch_summary.v1"
+    launch_id: str
+    name: str = ""
+    status: LaunchStatusName
+    started_at: str
+    """After preflight, when the clock of ``timeout_seconds`` began."""
+    finished_at: str
+    requests: list[RequestResult]
+    """In the order of the file; ``run_dir`` is relative to the results directory where it lies in it."""
+    error: str = ""
+    exit_code: int = 0

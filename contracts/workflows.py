@@ -5,11 +5,12 @@ from __future__ import annotations
 from enum import StrEnum
 from urllib.parse import quote
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from .activities import AttemptOutcome, AttemptRef, PendingTask
 from .base import Contract
-from .launch import LaunchRuntime, LaunchSpec
+from .dispatch import Allowance, Demand
+from .launch import MAX_CONCURRENCY, LaunchRuntime, LaunchSpec
 from .records import RunStatus, TemporalInfo
 from .request import AttemptsSpec, RunRequest
 
@@ -25,6 +26,12 @@ STOP_SIGNAL = "stop"
 PARKED_SIGNAL = "attempt_parked"
 READY_SIGNAL = "attempt_ready"
 GO_SIGNAL = "go"
+ALLOWANCE_SIGNAL = "allowance"
+DEMAND_SIGNAL = "demand"
+LIMITS_SIGNAL = "set_limits"
+CANCEL_REQUEST_SIGNAL = "cancel_request"
+CANCEL_TASK_SIGNAL = "cancel_task"
+RETRY_FAILED_SIGNAL = "retry_failed"
 
 NAMESPACE = "agentcompass"
 """The namespace of the embedded server."""
@@ -68,6 +75,22 @@ class LaunchInput(Contract):
     spec: LaunchSpec
     ui_address: str | None = None
     overrides: RequestOverrides = Field(default_factory=RequestOverrides)
+
+
+class LimitsChange(Contract):
+    """New limits of a running launch; what is not named stays."""
+
+    task_concurrency: int | None = Field(default=None, ge=1, le=MAX_CONCURRENCY)
+    provider_limits: dict[str, int] = Field(default_factory=dict)
+    """Attempts at a time per environment id; 0 is no limit."""
+
+    @field_validator("provider_limits")
+    @classmethod
+    def _not_negative(cls, value: dict[str, int]) -> dict[str, int]:
+        for name, limit in value.items():
+            if limit < 0:
+                raise ValueError(f"the limit of {name!r} is negative; 0 means no limit")
+        return value
 
 
 class AttemptInput(Contract):
@@ -150,6 +173,13 @@ class RequestState(Contract):
     """Finished tasks, by their place in the task list, that no analyzer has looked at."""
     counters: RequestCounters = Field(default_factory=RequestCounters)
     task_concurrency: int = 32
+    """Slots: attempts that may run at a time."""
+    allowance: Allowance = Field(default_factory=Allowance)
+    """What the launch said last, when it shares its slots among several requests."""
+    reported: Demand | None = None
+    """What the launch was told last."""
+    cancelled_tasks: list[str] = Field(default_factory=list)
+    """Tasks of which no further attempt is started, and which are not finished yet."""
     paused: str = ""
     """Why it is paused; empty when it runs."""
     stop_status: RunStatus | None = None
@@ -167,6 +197,8 @@ class RequestInput(Contract):
     request: RunRequest
     runtime: LaunchRuntime
     task_concurrency: int
+    shares_slots: bool = False
+    """True when the launch has several requests: this one starts without a slot and asks for some."""
     temporal: TemporalInfo
     continue_as_new_after: int = 1500
     """Attempts started by one run of the workflow before it continues as new."""

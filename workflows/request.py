@@ -20,11 +20,14 @@ with workflow.unsafe.imports_passed_through():
         PreparedRequest,
         PrepareRequestInput,
     )
+    from ..contracts.dispatch import Allowance
     from ..contracts.launch import RequestResult, RequestStatus
     from ..contracts.records import RunStatus
     from ..contracts.result import TaskStatus
     from ..contracts.workflows import (
+        ALLOWANCE_SIGNAL,
         CANCEL_SIGNAL,
+        CANCEL_TASK_SIGNAL,
         PARKED_SIGNAL,
         PAUSE_SIGNAL,
         READY_SIGNAL,
@@ -38,6 +41,7 @@ with workflow.unsafe.imports_passed_through():
         RequestState,
         RunningAttempt,
     )
+    from .allotment import Allotment
     from .analysis import Analysis
     from .calls import being_evicted, bookkeeping, in_background, root_cause
     from .signals import model_of, text_of
@@ -57,6 +61,8 @@ class RequestWorkflow:
         self._state = state
         # Here and not later: signals of the first workflow task are handled before anything else.
         self._slots = Slots(state)
+        self._allotment = Allotment(input, self._demand)
+        self._cancelled_tasks = set(state.cancelled_tasks) if state else set()
         self._window: AttemptWindow | None = None
         self._analysis: Analysis | None = None
         self._phase = "preparing"
@@ -98,6 +104,8 @@ class RequestWorkflow:
         if self._state.analyzes:
             self._analysis = Analysis(self._state.run_dir, self._state.unanalyzed, self._heartbeat)
         self._phase = "running"
+        if self._input.shares_slots and self._input.state is None:
+            await self._read_page(self._queue)  # so that the first report tells the truth
         if not await self._run_tasks(self._state, self._window, self._queue):
             return None
         stopped = self._stop_status, self._stop_reason
@@ -105,6 +113,8 @@ class RequestWorkflow:
             await self._analysis.finish(lambda: self._stop_status is not None)
         # The tasks are through: a stop that came only now has ended the analysis, not the run.
         self._stop_status, self._stop_reason = stopped
+        self._phase = "waiting"
+        await workflow.wait_condition(lambda: self._allotment.may_finish or self._stop_status is not None)
         return await self._finalize(self._state)
 
     async def _prepare(self) -> RequestState | None:
@@ -142,13 +152,14 @@ class RequestWorkflow:
             reused_tasks=prepared.reused_tasks,
             parallel_attempts=prepared.parallel_attempts,
             analyzes=prepared.analyzes,
-            task_concurrency=self._input.task_concurrency,
+            task_concurrency=self._allotment.slots,
         )
 
     async def _run_tasks(self, state: RequestState, window: AttemptWindow, queue: TaskQueue) -> bool:
         """Until all is done or stopped; False when history got long and nothing is in doubt."""
         while True:
             await self._fill_window(window, queue)
+            self._allotment.report()
             self._show()
             if not self._slots.running and (self._stop_status or queue.exhausted):
                 return True
@@ -160,7 +171,9 @@ class RequestWorkflow:
             if self._stop_status:
                 window.cancel_all()
             elif self._history_is_long(window, queue):
-                await workflow.wait_condition(lambda: window.settled and workflow.all_handlers_finished())
+                await workflow.wait_condition(
+                    lambda: window.settled and self._allotment.settled and workflow.all_handlers_finished()
+                )
                 return False
 
     def _something_to_do(self, window: AttemptWindow, queue: TaskQueue) -> bool:
@@ -169,14 +182,23 @@ class RequestWorkflow:
             return True
         if self._stop_status:
             return window.uncancelled or not self._slots.running
-        if self._has_slot(window) and self._slots.waiting:
+        if self._has_slot() and self._slots.waiting:
             return True
         if self._history_is_long(window, queue):
             return True
-        return not self._slots.running if queue.exhausted else self._has_slot(window)
+        return not self._slots.running if queue.exhausted else self._has_slot()
 
-    def _has_slot(self, window: AttemptWindow) -> bool:
-        return not self._stop_status and not self._paused and window.has_slot
+    def _has_slot(self) -> bool:
+        return not self._stop_status and not self._paused and self._slots.taken < self._allotment.slots
+
+    def _demand(self) -> tuple[int, int] | None:
+        """Attempts that could start if there were slots for them, and slots in use."""
+        if self._queue is None:
+            return None
+        if self._stop_status or self._paused:
+            return 0, self._slots.taken
+        unread = 0 if self._queue.next_offset is None else self._allotment.limit
+        return len(self._queue.ready) + len(self._slots.waiting) + unread, self._slots.taken
 
     def _history_is_long(self, window: AttemptWindow, queue: TaskQueue) -> bool:
         """By our own count while attempts are to be started; by the server's, retries may do it, too."""
@@ -186,16 +208,23 @@ class RequestWorkflow:
     async def _fill_window(self, window: AttemptWindow, queue: TaskQueue) -> None:
         """Use the free slots; all starts of a round go out in one workflow task."""
         # Attempts that have begun go first, or they would keep their environments for ever.
-        while self._has_slot(window) and self._slots.waiting:
+        while self._has_slot() and self._slots.waiting:
             window.let_go_on()
-        while self._has_slot(window) and not queue.exhausted and not self._history_is_long(window, queue):
-            if queue.ready:
-                window.start(queue.ready.popleft())
+        while self._has_slot() and not queue.exhausted and not self._history_is_long(window, queue):
+            if not queue.ready:
+                await self._read_page(queue)
                 continue
-            try:
-                await queue.read_page()
-            except FailureError as error:
-                self._stop("failed", root_cause(error))
+            item = queue.ready.popleft()
+            if item.task.task_id in self._cancelled_tasks:
+                window.leave_out(item)
+            else:
+                window.start(item)
+
+    async def _read_page(self, queue: TaskQueue) -> None:
+        try:
+            await queue.read_page()
+        except FailureError as error:
+            self._stop("failed", root_cause(error))
 
     def _account(
         self, state: RequestState, queue: TaskQueue, running: RunningAttempt, outcome: AttemptOutcome
@@ -205,6 +234,7 @@ class RequestWorkflow:
         if not outcome.task_finished:
             queue.put_next(running, outcome)
             return
+        self._cancelled_tasks.discard(running.task.task_id)
         state.counters.add(outcome)
         if self._analysis is not None:
             self._analysis.add(running.task.index)
@@ -227,6 +257,8 @@ class RequestWorkflow:
                 "paused": self._paused,
                 "stop_status": self._stop_status,
                 "stop_reason": self._stop_reason,
+                "cancelled_tasks": sorted(self._cancelled_tasks),
+                **self._allotment.state(),
             }
         )
 
@@ -318,6 +350,7 @@ class RequestWorkflow:
     def pause(self, *arguments: Any) -> None:
         """``reason``: start no further attempts; those in flight go on."""
         self._paused = text_of(arguments, default="paused by an operator")
+        self._allotment.report()
         self._show()
 
     @workflow.signal(name=RESUME_SIGNAL)
@@ -325,6 +358,7 @@ class RequestWorkflow:
         """Start attempts again, and let those go on that an endpoint had refused."""
         self._paused = ""
         self._slots.unblock()
+        self._allotment.report()
         self._show()
 
     @workflow.signal(name=PARKED_SIGNAL)
@@ -338,7 +372,25 @@ class RequestWorkflow:
                 f"{attempt.message} (no other attempt is started; mend it, "
                 f"then: agentcompass resume {self._input.launch_id})"
             )
+            self._allotment.report()
             self._show()
+
+    @workflow.signal(name=ALLOWANCE_SIGNAL)
+    def allowance(self, *arguments: Any) -> None:
+        """``Allowance``: the slots that the launch gives."""
+        allowance = model_of(Allowance, arguments)
+        if allowance is not None:
+            self._allotment.hear(allowance)
+            self._allotment.report()
+
+    @workflow.signal(name=CANCEL_TASK_SIGNAL)
+    def cancel_task(self, *arguments: Any) -> None:
+        """``task id``: end its attempts and start no other; its record says that it was cancelled."""
+        task_id = text_of(arguments)
+        if task_id:
+            self._cancelled_tasks.add(task_id)
+            if self._window is not None:
+                self._window.cancel_task(task_id)
 
     @workflow.signal(name=READY_SIGNAL)
     def attempt_ready(self, *arguments: Any) -> None:

@@ -64,7 +64,6 @@ class AttemptWindow:
         self.failure: BaseException | None = None
         """A bug of ours, or a start that the server refuses: the request cannot go on."""
         self._input = input
-        self._task_concurrency = state.task_concurrency
         self._run_dir = state.run_dir
         self._run_id = state.run_id
         self._stopping = stopping
@@ -83,27 +82,25 @@ class AttemptWindow:
         return not self._starting and not self._messages
 
     @property
-    def has_slot(self) -> bool:
-        """True when another attempt may run."""
-        return self.slots.taken < self._task_concurrency
-
-    @property
     def uncancelled(self) -> bool:
         """True when an attempt in flight was not yet asked to stop."""
         return any(workflow_id not in self._cancelled for workflow_id in self.slots.running)
 
     def start(self, item: ReadyAttempt) -> None:
         """Start an attempt in a slot; all starts of a round go out in one workflow task."""
-        request_id = workflow.info().workflow_id
-        running = RunningAttempt(
-            workflow_id=attempt_workflow_id(request_id, item.task.task_id, item.attempt),
-            task=item.task,
-            attempt=item.attempt,
-        )
+        running = self._running(item)
         self.started += 1
         self.slots.start(running)
         self._starting.add(running.workflow_id)
         self._drivers[running.workflow_id] = in_background(self._drive(running))
+
+    def _running(self, item: ReadyAttempt) -> RunningAttempt:
+        request_id = workflow.info().workflow_id
+        return RunningAttempt(
+            workflow_id=attempt_workflow_id(request_id, item.task.task_id, item.attempt),
+            task=item.task,
+            attempt=item.attempt,
+        )
 
     def let_go_on(self) -> None:
         """Give a slot to the parked attempt that waits longest."""
@@ -119,14 +116,32 @@ class AttemptWindow:
     def cancel_all(self) -> None:
         """Ask every attempt in flight to stop; each is asked once."""
         for workflow_id in self.slots.running:
-            if workflow_id in self._cancelled:
-                continue
-            self._cancelled.add(workflow_id)
-            driver = self._drivers.get(workflow_id)
-            if driver is not None:
-                driver.cancel()
-            else:
-                self._spawn(self._cancel_inherited(workflow_id), self._messages)
+            self._cancel(workflow_id)
+
+    def cancel_task(self, task_id: str) -> None:
+        """Ask the attempts of one task to stop; what they left is recorded as cancelled."""
+        for workflow_id, running in self.slots.running.items():
+            if running.task.task_id == task_id:
+                self._cancel(workflow_id)
+
+    def leave_out(self, item: ReadyAttempt) -> None:
+        """Record an attempt of a cancelled task as cancelled, without starting it."""
+        running = self._running(item)
+        self.slots.start(running)
+        self._spawn(self._record_cancelled(running), self._messages)
+
+    async def _record_cancelled(self, running: RunningAttempt) -> None:
+        self.ended.append((running, await self._lost(running, "cancelled by an operator", cancelled=True)))
+
+    def _cancel(self, workflow_id: str) -> None:
+        if workflow_id in self._cancelled:
+            return
+        self._cancelled.add(workflow_id)
+        driver = self._drivers.get(workflow_id)
+        if driver is not None:
+            driver.cancel()
+        else:
+            self._spawn(self._cancel_inherited(workflow_id), self._messages)
 
     def _spawn(self, work: Coroutine[Any, Any, None], group: set[asyncio.Task[None]]) -> None:
         """Run in the background; what it raises stops the request instead of getting lost."""

@@ -34,6 +34,7 @@ from agentcompass.contracts.activities import (
     RUN_HARNESS,
     RUN_TASK,
     SAVE_ATTEMPT,
+    SAVE_LAUNCH_SUMMARY,
     SAVE_RETRY,
     ActivityStub,
     AnalyzedTasks,
@@ -52,6 +53,7 @@ from agentcompass.contracts.activities import (
     PreparedRequest,
     QuickExecution,
     SaveAttemptInput,
+    SavedLaunchSummary,
     environment_id,
 )
 from agentcompass.contracts.environment import EnvironmentHandle
@@ -244,6 +246,7 @@ class FakeActivities:
             SAVE_RETRY.name: lambda _: Done(),
             SAVE_ATTEMPT.name: self._save,
             FINALIZE_REQUEST.name: _finalized,
+            SAVE_LAUNCH_SUMMARY.name: lambda _: SavedLaunchSummary(path="/results/launches/one"),
         }
         if stub in (PREPARE_TASK, RUN_HARNESS, RUN_TASK, COLLECT_ARTIFACTS, EVALUATE, CLOSE_ENVIRONMENT):
             return PhaseOutcome()

@@ -137,12 +137,20 @@ class Stage:
         )
 
     async def launch(
-        self, *requests: RunRequest, timeout_seconds: float = 360_000, task_concurrency: int = 4
+        self,
+        *requests: RunRequest,
+        timeout_seconds: float = 360_000,
+        task_concurrency: int = 4,
+        provider_limits: dict[str, int] | None = None,
     ) -> WorkflowHandle[Any, LaunchResult]:
         """Start a launch."""
         spec = LaunchSpec(
             task_concurrency=task_concurrency,
-            runtime=LaunchRuntime(timeout_seconds=timeout_seconds, heartbeat_timeout_seconds=5),
+            runtime=LaunchRuntime(
+                timeout_seconds=timeout_seconds,
+                heartbeat_timeout_seconds=5,
+                provider_limits=provider_limits or {},
+            ),
             requests=list(requests) or [run_request()],
         )
         return await self.client.start_workflow(

@@ -79,11 +79,15 @@ async def test_the_deadline_ends_the_launch(client: Client) -> None:
     fakes.on(RUN_HARNESS, gate)
     async with stage(client, fakes) as scene:
         result = await (
-            await scene.launch(run_request("one"), run_request("two"), timeout_seconds=1)
+            await scene.launch(run_request("one"), run_request("two"), timeout_seconds=1, task_concurrency=2)
         ).result()
     assert (result.status, result.exit_code) == ("timed_out", 1)
     assert result.error == "the launch ran for 1 s (timeout_seconds)"
-    assert [(item.key, item.status) for item in result.requests] == [("one", "timed_out")]
+    # The second one never got a slot, and the result says what became of it all the same.
+    assert [(item.key, item.status) for item in result.requests] == [
+        ("one", "timed_out"),
+        ("two", "timed_out"),
+    ]
     assert len(fakes.inputs(CLOSE_ENVIRONMENT)) == 2
 
 
@@ -104,12 +108,15 @@ async def test_cancelling_cleans_up_and_ends_as_cancelled(client: Client, how: s
     fakes, gate = FakeActivities(["a"]), Gate()
     fakes.on(RUN_HARNESS, gate)
     async with stage(client, fakes) as scene:
-        handle = await scene.launch(run_request("one"), run_request("two"))
+        handle = await scene.launch(run_request("one"), run_request("two"), task_concurrency=1)
         await gate.reached.wait()
         await (handle.signal(CANCEL_SIGNAL, "interrupted") if how == "signal" else handle.cancel())
         result = await handle.result()
     assert (result.status, result.exit_code) == ("cancelled", 130)
-    assert [(item.key, item.status) for item in result.requests] == [("one", "cancelled")]
+    assert [(item.key, item.status) for item in result.requests] == [
+        ("one", "cancelled"),
+        ("two", "cancelled"),
+    ]
     assert len(fakes.inputs(CLOSE_ENVIRONMENT)) == 1
 
 

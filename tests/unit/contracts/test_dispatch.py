@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
-from hypothesis import given
-from hypothesis import strategies as st
+import random
+from collections import deque
+from dataclasses import dataclass, field
 
-from agentcompass.contracts.dispatch import Demand, Share, allocate, may_prepare_next
+import pytest
+
+from agentcompass.contracts.dispatch import (
+    Allowance,
+    Demand,
+    Holding,
+    Share,
+    allocate,
+    allowances,
+    is_news,
+    may_finish,
+    may_prepare_next,
+)
 
 
 def share(
@@ -13,12 +26,17 @@ def share(
     pending: int = 0,
     taken: int = 0,
     slots: int = 0,
-    allowed: int = 0,
+    sent: int | None = None,
+    heard: bool = True,
     provider: str = "docker",
     ended: bool = False,
 ) -> Share:
-    demand = Demand(prepared=True, pending=pending, taken=taken, slots=slots)
-    return Share(provider=provider, demand=demand, allowed=allowed, ended=ended)
+    """A prepared request; ``heard``: it knows of the allowance that was sent last."""
+    found = Share(provider=provider, ended=ended)
+    found.send(Allowance(number=1, slots=slots if sent is None else sent))
+    demand = Demand(number=1 if heard else 0, pending=pending, taken=taken, slots=slots)
+    found.hear(demand)
+    return found
 
 
 def test_the_first_request_gets_all_that_it_can_use() -> None:
@@ -26,19 +44,29 @@ def test_the_first_request_gets_all_that_it_can_use() -> None:
 
 
 def test_what_the_first_cannot_use_goes_to_the_next() -> None:
-    assert allocate(8, {}, [share(taken=3, slots=3, allowed=3), share(pending=20)]) == [3, 5]
+    assert allocate(8, {}, [share(taken=3, slots=3), share(pending=20)]) == [3, 5]
 
 
-def test_running_attempts_of_a_later_request_are_not_taken_away() -> None:
-    later = share(taken=6, slots=6, allowed=6, pending=4)
-    assert allocate(8, {}, [share(pending=20), later]) == [2, 6]
+def test_a_later_request_keeps_what_runs_and_gets_no_more_while_an_earlier_one_wants_slots() -> None:
+    later = share(taken=6, slots=6, pending=4)
+    assert allocate(8, {}, [share(pending=20), later]) == [2, 0]
 
 
 def test_a_lowered_allowance_counts_until_it_is_acknowledged() -> None:
-    unaware = share(taken=1, slots=6, allowed=2, pending=4)
+    unaware = share(taken=1, slots=6, sent=2, heard=False)
     assert allocate(8, {}, [share(pending=20), unaware])[0] == 2
-    aware = share(taken=1, slots=2, allowed=2, pending=4)
+    aware = share(taken=1, slots=2, sent=2)
     assert allocate(8, {}, [share(pending=20), aware])[0] == 6
+
+
+def test_slots_that_were_given_back_are_free_at_once() -> None:
+    gave_back = share(taken=1, slots=1, sent=6)
+    assert allocate(8, {}, [gave_back, share(pending=20)]) == [1, 7]
+
+
+def test_slots_that_were_given_back_before_more_were_sent_are_not_free() -> None:
+    crossed = share(taken=1, slots=1, sent=6, heard=False)
+    assert allocate(8, {}, [crossed, share(pending=20)]) == [1, 2]
 
 
 def test_a_provider_limit_holds_over_all_requests_of_the_provider() -> None:
@@ -47,7 +75,7 @@ def test_a_provider_limit_holds_over_all_requests_of_the_provider() -> None:
 
 
 def test_an_ended_request_gets_nothing_and_holds_nothing() -> None:
-    assert allocate(8, {}, [share(taken=5, slots=5, allowed=5, ended=True), share(pending=9)]) == [0, 8]
+    assert allocate(8, {}, [share(taken=5, slots=5, ended=True), share(pending=9)]) == [0, 8]
 
 
 def test_an_unprepared_request_gets_nothing() -> None:
@@ -57,25 +85,107 @@ def test_an_unprepared_request_gets_nothing() -> None:
 def test_the_next_request_is_prepared_when_less_is_pending_than_there_are_slots() -> None:
     assert not may_prepare_next(8, [share(pending=8, taken=8)])
     assert may_prepare_next(8, [share(pending=7, taken=8)])
+    assert not may_prepare_next(8, [share(pending=4), share(pending=4)])
     assert not may_prepare_next(8, [Share(provider="docker")])
     assert may_prepare_next(8, [share(pending=8, ended=True)])
 
 
-@given(
-    st.integers(1, 20),
-    st.lists(st.tuples(*[st.integers(0, 10)] * 4, st.booleans()), min_size=1, max_size=6),
-)
-def test_no_more_slots_are_in_use_than_there_are(
-    limit: int, rows: list[tuple[int, int, int, int, bool]]
-) -> None:
-    shares = [
-        share(pending=pending, taken=min(taken, slots), slots=slots, allowed=allowed, ended=ended)
-        for pending, taken, slots, allowed, ended in rows
+def test_a_request_is_summarized_when_no_earlier_one_has_anything_left_to_start() -> None:
+    assert may_finish([share(pending=1, taken=2), share()]) == [True, False]
+    assert may_finish([share(taken=2), share(), Share(provider="docker"), share()]) == [
+        True,
+        True,
+        True,
+        False,
     ]
-    before = sum(item.committed for item in shares)
-    granted = allocate(limit, {}, shares)
-    after = sum(
-        0 if item.ended else max(slots, item.demand.taken, item.demand.slots)
-        for item, slots in zip(shares, granted, strict=True)
-    )
-    assert after <= max(limit, before)
+
+
+def told(**numbers: int) -> Demand:
+    return Demand(number=1, **numbers)
+
+
+HEARD = Allowance(number=1, slots=8, limit=8)
+
+
+@pytest.mark.parametrize(
+    ("last", "now", "news"),
+    [
+        (None, told(pending=3), True),
+        (told(pending=8, taken=8, slots=8), told(pending=8, taken=7, slots=8), False),
+        (told(pending=8, taken=8, slots=8), told(pending=7, taken=8, slots=8), True),
+        (told(pending=7, taken=8, slots=8), told(pending=6, taken=8, slots=8), False),
+        (told(pending=7, taken=8, slots=8), told(pending=0, taken=8, slots=8), True),
+        (told(taken=8, slots=8), told(taken=7, slots=7), True),
+        (told(taken=3, slots=3), told(taken=2, pending=2, slots=3), True),
+        (told(taken=3, pending=2, slots=3), told(taken=3, pending=3, slots=3), False),
+        (told(taken=6, pending=8, slots=2), told(taken=5, pending=8, slots=2), True),
+    ],
+    ids=[
+        "prepared",
+        "a slot changes hands",
+        "fewer are left than there are slots",
+        "one fewer",
+        "none is left to start",
+        "a slot is given back",
+        "more is wanted",
+        "still more is wanted",
+        "a lowered allowance takes effect",
+    ],
+)
+def test_what_a_request_tells_its_launch(last: Demand | None, now: Demand, news: bool) -> None:
+    assert is_news(last, now, HEARD) is news
+
+
+@dataclass
+class Played:
+    """A request in a game with slow messages."""
+
+    left: int
+    running: int = 0
+    holding: Holding = field(default_factory=lambda: Holding(Allowance(), 0))
+    to_launch: deque[Demand] = field(default_factory=deque)
+    to_request: deque[Allowance] = field(default_factory=deque)
+
+    def tell(self) -> None:
+        demand = self.holding.tell(self.left, self.running)
+        if demand is not None:
+            self.to_launch.append(demand)
+
+    def start(self) -> None:
+        while self.left and self.running < self.holding.slots:
+            self.left, self.running = self.left - 1, self.running + 1
+        self.tell()
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_slow_messages_neither_overfill_the_launch_nor_stop_it(seed: int) -> None:
+    chance = random.Random(seed)
+    limit = chance.choice([1, 2, 5, 40, 100])
+    players = [Played(chance.randint(0, 3 * limit)) for _ in range(chance.randint(1, 5))]
+    shares = [Share(provider="p") for _ in players]
+    for player in players:
+        player.holding = Holding(Allowance(limit=limit), 0)
+        player.tell()
+    for _ in range(200_000):
+        moves = [("hear", place) for place, player in enumerate(players) if player.to_launch]
+        moves += [("allow", place) for place, player in enumerate(players) if player.to_request]
+        moves += [("end", place) for place, player in enumerate(players) if player.running]
+        if not moves:
+            break
+        move, place = chance.choice(moves)
+        player = players[place]
+        if move == "hear":
+            assert shares[place].hear(player.to_launch.popleft())
+            for changed in allowances(limit, {}, shares):
+                players[changed].to_request.append(shares[changed].sent)
+        elif move == "allow":
+            player.holding.hear(player.to_request.popleft())
+            player.start()
+        else:
+            player.running -= 1
+            if chance.random() < 0.1:
+                player.left += 1  # it is tried again
+            player.start()
+        assert sum(player.running for player in players) <= limit
+    assert [player.left for player in players] == [0] * len(players)
+    assert all(may_finish(shares))

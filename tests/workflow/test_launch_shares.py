@@ -1,0 +1,245 @@
+"""Several requests in one launch: pipelined preparation, slots in order, limits that change, single requests cancelled."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from activity_fakes import FakeActivities, Gate
+from temporalio.client import Client, WorkflowHandle
+from workflow_server import run_request, stage, until
+
+from agentcompass.contracts.activities import (
+    FINALIZE_REQUEST,
+    PENDING_TASKS,
+    PREPARE_REQUEST,
+    RUN_HARNESS,
+    SAVE_LAUNCH_SUMMARY,
+    PhaseInput,
+    PreparedRequest,
+    PrepareRequestInput,
+)
+from agentcompass.contracts.workflows import (
+    CANCEL_REQUEST_SIGNAL,
+    LIMITS_SIGNAL,
+    PAUSE_SIGNAL,
+    LimitsChange,
+)
+
+
+class Requests(FakeActivities):
+    """Fakes whose requests have run directories of their own, and whose runs stand before gates."""
+
+    def __init__(self, tasks: list[str], *, held: str = "") -> None:
+        super().__init__(tasks)
+        self.gates: dict[str, Gate] = {}
+        self.order: list[str] = []
+        self.running: dict[str, int] = {}
+        self.most = 0
+        self._held = held
+        self.on(PREPARE_REQUEST, self._prepare)
+        self.on(RUN_HARNESS, self._run)
+        # Requests have the same tasks here, and what one of them finished is not finished in another.
+        self.on(PENDING_TASKS, lambda _: self.finished.clear())
+
+    def gate(self, request: str) -> Gate:
+        """The gate before which all runs of a request stand."""
+        return self.gates.setdefault(request, Gate())
+
+    def _prepare(self, input: PrepareRequestInput) -> PreparedRequest:
+        return PreparedRequest(
+            run_dir=f"/runs/{input.request_key}",
+            run_id=input.request_key,
+            total_tasks=len(self.tasks),
+        )
+
+    async def _run(self, input: PhaseInput) -> None:
+        request = input.ref.run_dir.rpartition("/")[2]
+        self.order.append(request)
+        self.running[request] = self.running.get(request, 0) + 1
+        self.most = max(self.most, sum(self.running.values()))
+        gate = self.gate(request)
+        if request not in self._held:
+            gate.opened.set()
+        try:
+            await gate()
+        finally:
+            self.running[request] -= 1
+
+
+def named(*names: str) -> list[Any]:
+    return [run_request(name) for name in names]
+
+
+async def slots_of(client: Client, handle: WorkflowHandle[Any, Any]) -> dict[str, int]:
+    """Attempts in flight of every request, as its workflow tells."""
+    found = {}
+    for request in (await handle.query("status"))["requests"]:
+        try:
+            status = await client.get_workflow_handle(request["workflow_id"]).query("status")
+        except Exception:  # it was not started yet, which is what the caller waits for
+            continue
+        found[request["key"]] = status["running_attempts"]
+    return found
+
+
+async def test_a_later_request_uses_the_slots_that_the_first_one_leaves(client: Client) -> None:
+    fakes = Requests(["a", "b", "c"], held="one two")
+    async with stage(client, fakes) as scene:
+        handle = await scene.launch(*named("one", "two"), task_concurrency=4)
+        await until(lambda: _standing(fakes, one=3, two=1))
+        for request in ("one", "two"):
+            fakes.gate(request).opened.set()
+        result = await handle.result()
+    assert result.status == "completed"
+    assert fakes.order[:4] == ["one", "one", "one", "two"]
+    assert fakes.most == 4
+
+
+async def _standing(fakes: Requests, **expected: int) -> bool:
+    return {name: count for name, count in fakes.running.items() if count} == expected
+
+
+async def test_more_requests_than_slots_all_come_to_their_end_in_order(client: Client) -> None:
+    fakes = Requests([f"t{number}" for number in range(5)])
+    names = [f"r{number}" for number in range(8)]
+    async with stage(client, fakes) as scene:
+        result = await (await scene.launch(*named(*names), task_concurrency=3)).result()
+    assert [(item.key, item.status) for item in result.requests] == [(name, "completed") for name in names]
+    assert fakes.most <= 3
+    assert [input.request_key for input in fakes.inputs(PREPARE_REQUEST)] == names
+    assert sorted(fakes.order) == sorted(names * 5)
+
+
+async def test_a_request_whose_tasks_would_only_wait_is_not_prepared(client: Client) -> None:
+    fakes = Requests(["a", "b", "c", "d"], held="one")
+    async with stage(client, fakes) as scene:
+        handle = await scene.launch(*named("one", "two"), task_concurrency=2)
+        await until(lambda: _standing(fakes, one=2))
+        assert [input.request_key for input in fakes.inputs(PREPARE_REQUEST)] == ["one"]
+        fakes.gate("one").opened.set()
+        await handle.result()
+    assert [input.request_key for input in fakes.inputs(PREPARE_REQUEST)] == ["one", "two"]
+
+
+async def test_a_request_is_summarized_only_after_all_earlier_ones_started_their_attempts(
+    client: Client,
+) -> None:
+    fakes = Requests(["a", "b", "c"], held="one")
+    async with stage(client, fakes) as scene:
+        handle = await scene.launch(*named("one", "two"), task_concurrency=6, provider_limits={"sandbox": 0})
+        await until(lambda: _standing(fakes, one=3))
+        # The first has nothing left to start, so the second may end before it.
+        await until(lambda: _is_summarized(fakes, "two"))
+        fakes.gate("one").opened.set()
+        await handle.result()
+    finalized = [input.request_key for input in fakes.inputs(FINALIZE_REQUEST)]
+    assert finalized == ["two", "one"]
+
+
+async def _is_summarized(fakes: Requests, key: str) -> bool:
+    return key in [input.request_key for input in fakes.inputs(FINALIZE_REQUEST)]
+
+
+async def test_a_provider_limit_holds_over_all_requests(client: Client) -> None:
+    fakes = Requests(["a", "b", "c", "d"])
+    async with stage(client, fakes) as scene:
+        handle = await scene.launch(*named("one", "two"), task_concurrency=8, provider_limits={"sandbox": 2})
+        result = await handle.result()
+    assert result.status == "completed"
+    assert fakes.most <= 2
+
+
+@pytest.mark.parametrize("names", [["one"], ["one", "two"]], ids=["one request", "two requests"])
+async def test_the_concurrency_of_a_running_launch_can_be_raised(client: Client, names: list[str]) -> None:
+    fakes = Requests(["a", "b", "c", "d"], held="one")
+    async with stage(client, fakes) as scene:
+        handle = await scene.launch(*named(*names), task_concurrency=1)
+        await until(lambda: _standing(fakes, one=1))
+        await handle.signal(LIMITS_SIGNAL, LimitsChange(task_concurrency=3))
+        await until(lambda: _standing(fakes, one=3))
+        assert (await handle.query("status"))["task_concurrency"] == 3
+        fakes.gate("one").opened.set()
+        assert (await handle.result()).status == "completed"
+
+
+async def test_a_lowered_concurrency_ends_nothing_and_starts_less(client: Client) -> None:
+    fakes = Requests(["a", "b", "c", "d", "e", "f"], held="one")
+    async with stage(client, fakes) as scene:
+        handle = await scene.launch(*named("one"), task_concurrency=3)
+        await until(lambda: _standing(fakes, one=3))
+        await handle.signal(LIMITS_SIGNAL, LimitsChange(task_concurrency=1))
+        await until(lambda: _limit_is(handle, 1))
+        fakes.most = 0
+        fakes.gate("one").opened.set()
+        await handle.result()
+    assert len(fakes.order) == 6
+    assert fakes.most == 1
+
+
+async def _limit_is(handle: WorkflowHandle[Any, Any], limit: int) -> bool:
+    return bool((await handle.query("status"))["task_concurrency"] == limit)
+
+
+@pytest.mark.parametrize("nonsense", [{"task_concurrency": 0}, {"provider_limits": {"x": -1}}, {"a": 1}, 7])
+async def test_nonsense_limits_are_dropped(client: Client, nonsense: Any) -> None:
+    fakes = Requests(["a"], held="one")
+    async with stage(client, fakes) as scene:
+        handle = await scene.launch(*named("one", "two"), task_concurrency=2)
+        await until(lambda: _standing(fakes, one=1))
+        await handle.signal(LIMITS_SIGNAL, nonsense)
+        assert (await handle.query("status"))["task_concurrency"] == 2
+        fakes.gate("one").opened.set()
+        assert (await handle.result()).status == "completed"
+
+
+@pytest.mark.parametrize("which", ["one", "two", "three"])
+async def test_cancelling_one_request_leaves_the_others(client: Client, which: str) -> None:
+    fakes = Requests(["a", "b"], held="one two")
+    async with stage(client, fakes) as scene:
+        handle = await scene.launch(*named("one", "two", "three"), task_concurrency=2)
+        await until(lambda: _standing(fakes, one=2))
+        await handle.signal(CANCEL_REQUEST_SIGNAL, args=[which, "not needed"])
+        await handle.signal(CANCEL_REQUEST_SIGNAL, args=[which, "twice"])
+        await handle.signal(CANCEL_REQUEST_SIGNAL, "unknown")
+        for request in ("one", "two"):
+            fakes.gate(request).opened.set()
+        result = await handle.result()
+    states = {item.key: item.status for item in result.requests}
+    assert states == {"one": "completed", "two": "completed", "three": "completed", which: "cancelled"}
+    assert result.status == "partial_failure"
+    [cancelled] = [item for item in result.requests if item.key == which]
+    assert cancelled.error == "not needed"
+
+
+async def test_a_paused_launch_starts_nothing_in_any_request(client: Client) -> None:
+    fakes = Requests(["a", "b", "c"], held="one")
+    async with stage(client, fakes) as scene:
+        handle = await scene.launch(*named("one", "two"), task_concurrency=2)
+        await until(lambda: _standing(fakes, one=2))
+        await handle.signal(PAUSE_SIGNAL, "lunch")
+        request = client.get_workflow_handle(f"{handle.id}/one")
+        await until(lambda: _is_paused(request))
+        fakes.gate("one").opened.set()
+        await until(lambda: _standing(fakes))
+        assert len(fakes.order) == 2
+        await handle.signal("resume")
+        assert (await handle.result()).status == "completed"
+    assert len(fakes.order) == 6
+
+
+async def _is_paused(handle: WorkflowHandle[Any, Any]) -> bool:
+    return bool((await handle.query("status"))["state"] == "paused")
+
+
+async def test_the_summary_of_a_launch_names_every_request(client: Client) -> None:
+    fakes = Requests(["a"])
+    async with stage(client, fakes) as scene:
+        result = await (await scene.launch(*named("one", "two"))).result()
+    [saved] = fakes.inputs(SAVE_LAUNCH_SUMMARY)
+    assert [(item.key, item.status) for item in saved.summary.requests] == [
+        ("one", "completed"),
+        ("two", "completed"),
+    ]
+    assert (saved.summary.status, saved.results_dir) == ("completed", "results")
+    assert result.summary_path == "/results/launches/one"
