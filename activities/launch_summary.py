@@ -8,7 +8,7 @@ from pathlib import Path
 from temporalio import activity
 
 from ..contracts.activities import SAVE_LAUNCH_SUMMARY, LaunchSummaryInput, SavedLaunchSummary
-from ..contracts.launch import LaunchSummary, RequestResult
+from ..contracts.launch import LaunchSummary, SummarizedRequest
 from .boundary import activity_boundary
 from .metrics.text import markdown, table
 from .redaction import REDACTOR
@@ -30,19 +30,28 @@ class SaveLaunchSummary:
     async def save_launch_summary(self, input: LaunchSummaryInput) -> SavedLaunchSummary:
         """Write both files; runs are named relative to the results directory."""
         writer = MaskingWriter(REDACTOR)
-        path = await asyncio.to_thread(write_launch_summary, Path(input.results_dir), input.summary, writer)
+        path = await asyncio.to_thread(write_launch_summary, input, writer)
         return SavedLaunchSummary(path=str(path))
 
 
-def write_launch_summary(results_dir: Path, summary: LaunchSummary, writer: MaskingWriter) -> Path:
+def write_launch_summary(input: LaunchSummaryInput, writer: MaskingWriter) -> Path:
     """Write the files and return their folder."""
-    folder = results_dir.absolute() / LAUNCHES_FOLDER / safe_component(summary.launch_id)
+    results_dir, result = Path(input.results_dir).absolute(), input.result
+    folder = results_dir / LAUNCHES_FOLDER / safe_component(result.launch_id)
     folder.mkdir(parents=True, exist_ok=True)
-    requests = [
-        request.model_copy(update={"run_dir": _relative(request.run_dir, results_dir.absolute())})
-        for request in summary.requests
-    ]
-    summary = summary.model_copy(update={"requests": requests})
+    summary = LaunchSummary(
+        launch_id=result.launch_id,
+        name=input.name,
+        status=result.status,
+        started_at=input.started_at,
+        finished_at=input.finished_at,
+        requests=[
+            SummarizedRequest.of(request, _relative(request.run_dir, results_dir))
+            for request in result.requests
+        ],
+        error=result.error,
+        exit_code=result.exit_code,
+    )
     writer.write_record(folder / "launch_summary.json", summary, durable=True)
     markdown = writer.redactor.text(render_launch_summary(summary))
     write_atomic(folder / "launch_summary.md", markdown.encode(), durable=True)
@@ -68,9 +77,9 @@ def render_launch_summary(summary: LaunchSummary) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _row(request: RequestResult) -> list[str]:
+def _row(request: SummarizedRequest) -> list[str]:
     return [
-        markdown(request.key),
+        markdown(request.name),
         request.status,
         markdown(request.primary),
         _value(request),
@@ -81,7 +90,7 @@ def _row(request: RequestResult) -> list[str]:
     ]
 
 
-def _value(request: RequestResult) -> str:
+def _value(request: SummarizedRequest) -> str:
     if request.value is not None:
         return f"{request.value:.4f}"
     return "" if request.reference_value is None else f"({request.reference_value:.4f})"

@@ -59,7 +59,7 @@ class PhaseScope:
     @property
     def events(self) -> EventSource:
         """Makes this run's progress events."""
-        return EventSource.of(self.store.request_state())
+        return EventSource.of(self.store.request_state(), self.ref.generation)
 
     async def emit(self, *events: ProgressEvent) -> None:
         """Write progress events; returns when they are on disk."""

@@ -43,10 +43,18 @@ class PlanAttempt:
         with run_log_scope(input.run_dir):
             components = self._services.components(input.run_dir)
             task = store.task(input.task_index)
-            events = EventSource.of(store.request_state())
+            events = EventSource.of(store.request_state(), input.generation)
+            before = store.reopened_tasks.find(input.task_id) if input.generation else None
             task_id, category = task.task_id, task.category or None
             started = [
-                events.task_started(task_id, category, index=input.task_index, total=store.task_count()),
+                events.task_started(
+                    task_id,
+                    category,
+                    index=input.task_index,
+                    total=store.task_count(),
+                    previous_status=before.status if before else None,
+                    previous_severity=before.severity if before else None,
+                ),
                 events.attempt_started(task_id, category, attempt=input.attempt),
                 events.phase_changed(
                     task_id, category, attempt=input.attempt, execution=1, phase=Phase.PLAN.value

@@ -17,10 +17,13 @@ from .. import __version__
 from ..contracts.activities import (
     PENDING_TASKS,
     PREPARE_REQUEST,
+    REQUEUE_FAILED,
     PendingTasks,
     PendingTasksInput,
     PreparedRequest,
     PrepareRequestInput,
+    RequeuedTasks,
+    RequeueFailedInput,
 )
 from ..contracts.benchmark import Benchmark
 from ..contracts.errors import AgentCompassError, DatasetError, UsageError
@@ -39,6 +42,7 @@ from .services import RequestComponents, Services, build_components
 from .store import DriverRecord, EventSource, RequestState, RunStore, open_store, run_log_scope
 from .store.progress import open_progress
 from .store.recorded import recorded_params, recorded_request
+from .store.reopening import requeue_failed
 
 _log = logging.getLogger(__name__)
 
@@ -148,6 +152,14 @@ class PrepareRequest:
         """The next page of tasks without a record."""
         store = self._services.store(input.run_dir)
         return await asyncio.to_thread(store.pending_tasks, input.offset, input.limit)
+
+    @activity.defn(name=REQUEUE_FAILED.name)
+    @activity_boundary
+    async def requeue_failed(self, input: RequeueFailedInput) -> RequeuedTasks:
+        """The next page of failed tasks, ready to be executed again."""
+        store = self._services.store(input.run_dir)
+        success_of = success_reader(self._services.components(input.run_dir).benchmark.metric_contract)
+        return await asyncio.to_thread(requeue_failed, store, input, success_of)
 
 
 def _log_start(input: PrepareRequestInput, store: RunStore, tasks: int) -> None:

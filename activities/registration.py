@@ -30,6 +30,7 @@ def activity_methods(services: Services) -> list[Callable[..., Any]]:
         Preflight(services).preflight,
         request.prepare_request,
         request.pending_tasks,
+        request.requeue_failed,
         PlanAttempt(services).plan_attempt,
         QuickExecutions(services).quick_execution,
         environments.open_environment,

@@ -65,11 +65,11 @@ class Save:
             discarded_result=result,
             plan=plan,
         )
-        path = await asyncio.to_thread(store.save_retry, record)
+        path = await asyncio.to_thread(store.save_retry, record, input.ref.generation)
         if input.scope == RetryScope.EVALUATE:
             following = input.ref.model_copy(update={"execution": input.ref.execution + 1})
             await asyncio.to_thread(store.execution(following).adopt_inference, execution)
-        event = EventSource.of(store.request_state()).attempt_retry(
+        event = EventSource.of(store.request_state(), input.ref.generation).attempt_retry(
             task.task_id,
             task.category or None,
             attempt=input.ref.attempt,
@@ -170,7 +170,7 @@ def with_diagnostics(result: RunResult, diagnostics: str) -> RunResult:
 def _events(
     store: RunStore, task: TaskSpec, input: SaveAttemptInput, checkpoint: AttemptCheckpoint, finished: bool
 ) -> list[ProgressEvent]:
-    source = EventSource.of(store.request_state())
+    source = EventSource.of(store.request_state(), input.ref.generation)
     task_id, category, attempt = task.task_id, task.category or None, input.ref.attempt
     fatal = any(issue.severity is Severity.FATAL for issue in checkpoint.record.issues)
     events = [

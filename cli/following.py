@@ -14,7 +14,7 @@ from temporalio.service import RPCError
 
 from ..activities.data_converter import data_converter
 from ..contracts.errors import AgentCompassError, ServiceUnreachableError, UsageError
-from ..contracts.launch import LaunchResult
+from ..contracts.launch import OVER_STATES, LaunchResult
 from .connection import OUTAGE_CODES, revived
 from .display import Display
 from .launch_handle import LaunchHandle, call, request_cancel
@@ -95,7 +95,11 @@ class Follower:
             if error.status in OUTAGE_CODES:
                 return  # the next poll brings the server back
             raise
-        self._run_dir = next((item.run_dir for item in found.requests if item.run_dir), self._run_dir)
+        begun = [item for item in found.requests if item.run_dir]
+        current = next(
+            (item for item in begun if item.state not in OVER_STATES), begun[-1] if begun else None
+        )
+        self._run_dir = current.run_dir if current else self._run_dir
         for note in await self._reuse.fresh(found.requests):
             self._display.message(note)
         snapshot = await asyncio.to_thread(read_snapshot, self._run_dir)

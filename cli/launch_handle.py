@@ -78,7 +78,7 @@ async def is_running(handle: LaunchHandle) -> bool:
     return (await describe(handle)).status is WorkflowExecutionStatus.RUNNING
 
 
-async def send_signal(handle: LaunchHandle, name: str, *arguments: str) -> bool:
+async def send_signal(handle: LaunchHandle, name: str, *arguments: object) -> bool:
     """Send a signal; False when the launch is over already."""
     if not await is_running(handle):
         return False

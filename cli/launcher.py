@@ -22,7 +22,6 @@ from ..contracts.errors import UsageError
 from ..contracts.launch import OVER_STATES, LaunchResult, LaunchSpec, LaunchStatus
 from ..contracts.search_attributes import OUTCOME
 from ..contracts.workflows import (
-    CANCEL_SIGNAL,
     LAUNCH_WORKFLOW,
     PAUSE_SIGNAL,
     RESUME_SIGNAL,
@@ -46,6 +45,9 @@ from .worker_process import LaunchWorker
 
 CLUSTER_QUEUE = "agentcompass"
 QUEUE_VARIABLE = "AGENTCOMPASS_TASK_QUEUE"
+ROOM = 512
+"""Attempts at a time that a launch's own worker has room for at least."""
+_OWN_STEPS = 16
 LISTED_STATES = 50
 """Running launches that ``list`` asks whether they are paused."""
 LIST_TIMEOUT = timedelta(seconds=2)
@@ -94,8 +96,17 @@ async def start(
     return handle
 
 
+def worker_concurrency(task_concurrency: int) -> int:
+    """Activities at a time for a launch: one an attempt, and some for the launch's own steps.
+
+    Room costs next to nothing, and the concurrency of a running launch can be raised within it: another worker would
+    not have the environment variables, and the keys, of the shell that started this one.
+    """
+    return max(task_concurrency, ROOM) + _OWN_STEPS
+
+
 def _handle(connection: Connection, launch_id: str, task_concurrency: int) -> LaunchHandle:
-    concurrency = task_concurrency + 16
+    concurrency = worker_concurrency(task_concurrency)
     if connection.mode == "cluster":
         queue = os.environ.get(QUEUE_VARIABLE) or CLUSTER_QUEUE
         return LaunchHandle(launch_id, connection, None, queue, concurrency)
@@ -186,16 +197,6 @@ async def status(launch_id: str) -> LaunchStatus:
 async def follow(handle: LaunchHandle, display: Display) -> LaunchResult:
     """Show progress until the launch is over; see ``cli/following.py``."""
     return await Follower(handle, display).run()
-
-
-async def cancel(launch_id: str) -> bool:
-    """Ask a launch to end; False when it is over already."""
-    handle = await attach(launch_id)
-    told = await send_signal(handle, CANCEL_SIGNAL, "cancelled by `agentcompass cancel`")
-    if told:
-        # Cancelling is work, too: environments have to be closed by somebody.
-        handle.ensure_worker()
-    return told
 
 
 async def pause(launch_id: str, reason: str = "") -> bool:

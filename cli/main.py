@@ -16,8 +16,9 @@ import typer
 from .commands.analysis import analysis
 from .commands.config import config_app
 from .commands.launch import launch
-from .commands.launches import attach, cancel, pause, resume, status
+from .commands.launches import attach, pause, resume, status
 from .commands.listing import list_command
+from .commands.operate import cancel, retry, set_command
 from .commands.run import run
 from .commands.server import server_app
 from .commands.setup import setup
@@ -74,6 +75,8 @@ app.command("attach", cls=GroupedCommand, rich_help_panel=LAUNCHES)(attach)
 app.command("cancel", cls=GroupedCommand, rich_help_panel=LAUNCHES)(cancel)
 app.command("pause", cls=GroupedCommand, rich_help_panel=LAUNCHES)(pause)
 app.command("resume", cls=GroupedCommand, rich_help_panel=LAUNCHES)(resume)
+app.command("set", cls=GroupedCommand, rich_help_panel=LAUNCHES)(set_command)
+app.command("retry", cls=GroupedCommand, rich_help_panel=LAUNCHES)(retry)
 app.add_typer(config_app, name="config", rich_help_panel=INSTALLATION)
 app.add_typer(server_app, name="server", rich_help_panel=INSTALLATION)
 app.command("setup", cls=GroupedCommand, rich_help_panel=INSTALLATION)(setup)

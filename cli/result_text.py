@@ -28,6 +28,8 @@ def render_result(result: LaunchResult, ui_address: str | None = None) -> str:
         lines += request_lines(request, many=len(result.requests) > 1)
     if result.error and result.error not in {request.error for request in result.requests}:
         lines.append(f"Error: {result.error}")
+    if result.summary_path:
+        lines.append(f"Summary: {result.summary_path}/launch_summary.md")
     lines.append(f"Launch: {result.launch_id} ({result.status})")
     if ui_address:
         lines.append(f"Temporal UI: {ui_address}")

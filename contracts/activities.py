@@ -17,7 +17,7 @@ from pydantic import BaseModel, Field
 from .base import Contract
 from .environment import EnvironmentHandle
 from .issues import Issue
-from .launch import LaunchRuntime, LaunchSpec, LaunchSummary, RequestResult
+from .launch import LaunchResult, LaunchRuntime, LaunchSpec, RequestResult
 from .phases import Phase
 from .plan import RetryPlan
 from .records import RunStatus, TemporalInfo
@@ -103,10 +103,31 @@ class PendingTask(Contract):
     task_id: str
     category: str = ""
     finished_attempts: list[FinishedAttempt] = Field(default_factory=list)
+    generation: int = 0
+    """How often an operator had the finished task executed again."""
 
 
 class PendingTasks(Contract):
     """A page; ``next_offset`` is ``None`` after the last one."""
+
+    tasks: list[PendingTask]
+    next_offset: int | None = None
+
+
+class RequeueFailedInput(Contract):
+    """Let finished tasks with a FATAL issue be executed again, one page of the task list at a time."""
+
+    run_dir: str
+    generation: int = Field(ge=1)
+    """The same number in every try of this activity, so that a repetition finds what the first one did."""
+    offset: int = 0
+    before: int | None = None
+    """Where the part of the task list begins that was not handed out yet; ``None``: there is none."""
+    limit: int = 500
+
+
+class RequeuedTasks(Contract):
+    """Tasks whose records were moved to ``retry_details/``; ``next_offset`` is ``None`` at the end."""
 
     tasks: list[PendingTask]
     next_offset: int | None = None
@@ -119,6 +140,8 @@ class AttemptRef(Contract):
     task_index: int
     task_id: str
     attempt: int
+    generation: int = 0
+    """Counts up when an operator has a finished task executed again, which starts from nothing."""
 
 
 class ExecutionRef(AttemptRef):
@@ -278,10 +301,13 @@ class FinalizeInput(Contract):
 
 
 class LaunchSummaryInput(Contract):
-    """Write ``launch_summary.json`` and its table."""
+    """Write ``launch_summary.json`` and its table. Times are ISO 8601, UTC."""
 
     results_dir: str
-    summary: LaunchSummary
+    name: str
+    result: LaunchResult
+    started_at: str
+    finished_at: str
 
 
 class SavedLaunchSummary(Contract):
@@ -314,6 +340,7 @@ class AwaitedAttempts(Contract):
 PREFLIGHT = ActivityStub("preflight", PreflightInput, PreflightReport)
 PREPARE_REQUEST = ActivityStub("prepare_request", PrepareRequestInput, PreparedRequest)
 PENDING_TASKS = ActivityStub("pending_tasks", PendingTasksInput, PendingTasks)
+REQUEUE_FAILED = ActivityStub("requeue_failed", RequeueFailedInput, RequeuedTasks)
 PLAN_ATTEMPT = ActivityStub("plan_attempt", AttemptRef, AttemptPlan)
 QUICK_EXECUTION = ActivityStub("quick_execution", ExecutionRef, QuickExecution)
 OPEN_ENVIRONMENT = ActivityStub("open_environment", OpenEnvironmentInput, OpenedEnvironment)
@@ -334,6 +361,7 @@ ALL_ACTIVITIES: tuple[ActivityStub[Any, Any], ...] = (
     PREFLIGHT,
     PREPARE_REQUEST,
     PENDING_TASKS,
+    REQUEUE_FAILED,
     PLAN_ATTEMPT,
     QUICK_EXECUTION,
     OPEN_ENVIRONMENT,

@@ -176,6 +176,36 @@ class LaunchResult(Contract):
         return self.exit_code in (2, 3) and not any(request.run_dir for request in self.requests)
 
 
+class SummarizedRequest(Contract):
+    """A request in ``launch_summary.json``: its result, and where its run is."""
+
+    name: str
+    status: str
+    run_id: str = ""
+    run_dir: str = ""
+    """Relative to the results directory where it lies in it."""
+    benchmark: str = ""
+    harness: str = ""
+    model: str = ""
+    environment: str = ""
+    total_tasks: int = 0
+    evaluated_tasks: int = 0
+    unavailable_tasks: int = 0
+    invalidated_tasks: int = 0
+    error_tasks: int = 0
+    primary: str = ""
+    value: float | None = None
+    """The official value of the primary metric; ``None`` when the evaluation failed."""
+    reference_value: float | None = None
+    error: str = ""
+    exit_code: int = 0
+
+    @classmethod
+    def of(cls, result: RequestResult, run_dir: str) -> SummarizedRequest:
+        """The same numbers. ``key`` becomes ``name``: a field of that name would be masked as a secret."""
+        return cls(name=result.key, **{**result.model_dump(exclude={"key"}), "run_dir": run_dir})
+
+
 class LaunchSummary(Contract):
     """``launch_summary.json``: what became of all requests of a launch file. Times are ISO 8601, UTC."""
 
@@ -186,7 +216,7 @@ class LaunchSummary(Contract):
     started_at: str
     """After preflight, when the clock of ``timeout_seconds`` began."""
     finished_at: str
-    requests: list[RequestResult]
-    """In the order of the file; ``run_dir`` is relative to the results directory where it lies in it."""
+    requests: list[SummarizedRequest]
+    """In the order of the file."""
     error: str = ""
     exit_code: int = 0

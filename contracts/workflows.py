@@ -52,9 +52,10 @@ def request_workflow_id(launch_id: str, request_key: str) -> str:
     return f"{launch_workflow_id(launch_id)}/{encode_id(request_key)}"
 
 
-def attempt_workflow_id(request_id: str, task_id: str, attempt: int) -> str:
-    """``<request workflow id>/<task>/a<attempt>``."""
-    return f"{request_id}/{encode_id(task_id)}/a{attempt}"
+def attempt_workflow_id(request_id: str, task_id: str, attempt: int, generation: int = 0) -> str:
+    """``<request workflow id>/<task>/a<attempt>``, and ``/again<n>`` when the task is executed again."""
+    again = f"/again{generation}" if generation else ""
+    return f"{request_id}/{encode_id(task_id)}/a{attempt}{again}"
 
 
 def request_key(index: int, request: RunRequest) -> str:
@@ -144,6 +145,11 @@ class RequestCounters(Contract):
         self.warning_tasks += outcome.warning and not (outcome.error or outcome.fatal)
         self.completed_tasks += not outcome.fatal
 
+    def take_back(self, tasks: int) -> None:
+        """Failed tasks are executed again."""
+        self.finished_tasks -= tasks
+        self.failed_tasks = max(0, self.failed_tasks - tasks)
+
 
 class ReadyAttempt(Contract):
     """An attempt that may start as soon as there is a slot."""
@@ -172,6 +178,10 @@ class RequestState(Contract):
     unanalyzed: list[int] = Field(default_factory=list)
     """Finished tasks, by their place in the task list, that no analyzer has looked at."""
     counters: RequestCounters = Field(default_factory=RequestCounters)
+    generation: int = 0
+    """How often operators asked for the failed tasks again."""
+    requeues: int = 0
+    """Of these, those that were not carried out yet."""
     task_concurrency: int = 32
     """Slots: attempts that may run at a time."""
     allowance: Allowance = Field(default_factory=Allowance)

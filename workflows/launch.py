@@ -24,7 +24,6 @@ with workflow.unsafe.imports_passed_through():
         LaunchSpec,
         LaunchStatus,
         LaunchStatusName,
-        LaunchSummary,
         RequestResult,
         RequestStatus,
     )
@@ -96,13 +95,13 @@ class LaunchWorkflow:
 
     async def _summarize(self, result: LaunchResult, started_at: str) -> LaunchResult:
         """Write the table of all requests beside their runs."""
-        summary = LaunchSummary(
-            **result.model_dump(exclude={"summary_path"}),
+        argument = LaunchSummaryInput(
+            results_dir=self._input.spec.runtime.results_dir,
             name=self._input.spec.name,
+            result=result,
             started_at=started_at,
             finished_at=workflow.now().isoformat(timespec="milliseconds"),
         )
-        argument = LaunchSummaryInput(results_dir=self._input.spec.runtime.results_dir, summary=summary)
         try:
             saved = await bookkeeping(SAVE_LAUNCH_SUMMARY, argument, summary="launch_summary.json")
         except FailureError as error:

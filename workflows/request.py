@@ -33,6 +33,7 @@ with workflow.unsafe.imports_passed_through():
         READY_SIGNAL,
         REQUEST_WORKFLOW,
         RESUME_SIGNAL,
+        RETRY_FAILED_SIGNAL,
         STATUS_QUERY,
         STOP_SIGNAL,
         ParkedAttempt,
@@ -44,6 +45,7 @@ with workflow.unsafe.imports_passed_through():
     from .allotment import Allotment
     from .analysis import Analysis
     from .calls import being_evicted, bookkeeping, in_background, root_cause
+    from .request_view import request_status, request_table, unsummarized
     from .signals import model_of, text_of
     from .slots import Slots
     from .task_queue import TaskQueue
@@ -63,6 +65,8 @@ class RequestWorkflow:
         self._slots = Slots(state)
         self._allotment = Allotment(input, self._demand)
         self._cancelled_tasks = set(state.cancelled_tasks) if state else set()
+        self._generation = state.generation if state else 0
+        self._requeues = state.requeues if state else 0
         self._window: AttemptWindow | None = None
         self._analysis: Analysis | None = None
         self._phase = "preparing"
@@ -158,10 +162,12 @@ class RequestWorkflow:
     async def _run_tasks(self, state: RequestState, window: AttemptWindow, queue: TaskQueue) -> bool:
         """Until all is done or stopped; False when history got long and nothing is in doubt."""
         while True:
+            await self._requeue_failed(state, queue)
             await self._fill_window(window, queue)
             self._allotment.report()
             self._show()
-            if not self._slots.running and (self._stop_status or queue.exhausted):
+            done = queue.exhausted and not self._requeues
+            if not self._slots.running and (self._stop_status or done):
                 return True
             await workflow.wait_condition(lambda: self._something_to_do(window, queue))
             while window.ended:
@@ -182,7 +188,7 @@ class RequestWorkflow:
             return True
         if self._stop_status:
             return window.uncancelled or not self._slots.running
-        if self._has_slot() and self._slots.waiting:
+        if self._requeues or (self._has_slot() and self._slots.waiting):
             return True
         if self._history_is_long(window, queue):
             return True
@@ -226,6 +232,15 @@ class RequestWorkflow:
         except FailureError as error:
             self._stop("failed", root_cause(error))
 
+    async def _requeue_failed(self, state: RequestState, queue: TaskQueue) -> None:
+        while self._requeues and not self._stop_status:
+            self._requeues -= 1
+            self._generation += 1
+            try:
+                state.counters.take_back(await queue.requeue_failed(self._generation))
+            except FailureError as error:
+                self._stop("failed", root_cause(error))
+
     def _account(
         self, state: RequestState, queue: TaskQueue, running: RunningAttempt, outcome: AttemptOutcome
     ) -> None:
@@ -257,6 +272,8 @@ class RequestWorkflow:
                 "paused": self._paused,
                 "stop_status": self._stop_status,
                 "stop_reason": self._stop_reason,
+                "generation": self._generation,
+                "requeues": self._requeues,
                 "cancelled_tasks": sorted(self._cancelled_tasks),
                 **self._allotment.state(),
             }
@@ -294,56 +311,34 @@ class RequestWorkflow:
         return self._result(self._phase, self._stop_reason)
 
     def _result(self, status: str, error: str) -> RequestResult:
-        """What can be told without a summary."""
-        request, state = self._input.request, self._state
-        return RequestResult(
-            key=self._input.request_key,
-            run_id=state.run_id if state else "",
-            run_dir=state.run_dir if state else "",
-            status=status,
-            benchmark=request.benchmark.id,
-            harness=request.harness.id,
-            model=request.model.id,
-            environment=request.environment.id,
-            total_tasks=state.total_tasks if state else 0,
-            error=error,
-            exit_code=1,
-        )
+        return unsummarized(self._input, self._state, status, error)
 
     def _stop(self, status: RunStatus, reason: str) -> None:
         if not self._stop_status:
             self._stop_status, self._stop_reason = status, reason
 
     def _show(self) -> None:
-        table = request_table(self.status(), running=self._slots.taken, waiting=len(self._slots.parked))
+        slots = self._slots
+        table = request_table(
+            self.status(), running=slots.taken, waiting=len(slots.parked), slots=self._allotment.slots
+        )
         workflow.set_current_details(table)
 
     @workflow.query(name=STATUS_QUERY)
     def status(self) -> RequestStatus:
         """The state of the request, for the command line and the UI."""
-        request = self._input.request
-        state = self._state
-        counters = state.counters if state else None
         shown = self._phase
         if shown == "running" and self._stop_status:
             shown = "stopping"
         elif shown == "running" and self._paused:
             shown = "paused"
-        return RequestStatus(
-            key=self._input.request_key,
+        return request_status(
+            self._input,
+            self._state,
             workflow_id=workflow.info().workflow_id,
-            run_dir=state.run_dir if state else "",
-            run_id=state.run_id if state else "",
-            state=shown,
-            benchmark=request.benchmark.id,
-            harness=request.harness.id,
-            model=request.model.id,
-            environment=request.environment.id,
-            total_tasks=state.total_tasks if state else 0,
-            reused_tasks=state.reused_tasks if state else 0,
+            shown=shown,
             running_attempts=len(self._slots.running),
             message=self._stop_reason or self._paused,
-            **(counters.model_dump() if counters else {}),
         )
 
     @workflow.signal(name=PAUSE_SIGNAL)
@@ -383,6 +378,11 @@ class RequestWorkflow:
             self._allotment.hear(allowance)
             self._allotment.report()
 
+    @workflow.signal(name=RETRY_FAILED_SIGNAL)
+    def retry_failed(self, *_: Any) -> None:
+        """Execute the tasks again whose records hold a FATAL issue; the rest stays as it is."""
+        self._requeues += 1
+
     @workflow.signal(name=CANCEL_TASK_SIGNAL)
     def cancel_task(self, *arguments: Any) -> None:
         """``task id``: end its attempts and start no other; its record says that it was cancelled."""
@@ -409,16 +409,3 @@ class RequestWorkflow:
     def cancel(self, *arguments: Any) -> None:
         """``reason``: the same as ``stop`` with status ``cancelled``."""
         self._stop("cancelled", text_of(arguments, default="cancelled"))
-
-
-def request_table(status: RequestStatus, *, running: int, waiting: int) -> str:
-    """The table that the Temporal UI shows for a request."""
-    reused = f" ({status.reused_tasks} reused)" if status.reused_tasks else ""
-    rows = {
-        "state": f"{status.state} {status.message}".strip().replace("|", "/"),
-        "tasks": f"{status.finished_tasks + status.reused_tasks} of {status.total_tasks} finished{reused}",
-        "fatal / error / warning": f"{status.failed_tasks} / {status.error_tasks} / {status.warning_tasks}",
-        "attempts running / waiting": f"{running} / {waiting}",
-        "run directory": f"`{status.run_dir}`",
-    }
-    return "| | |\n|---|---|\n" + "\n".join(f"| {name} | {value} |" for name, value in rows.items())

@@ -7,7 +7,15 @@ from collections import deque
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
-    from ..contracts.activities import PENDING_TASKS, AttemptOutcome, FinishedAttempt, PendingTasksInput
+    from ..contracts.activities import (
+        PENDING_TASKS,
+        REQUEUE_FAILED,
+        AttemptOutcome,
+        FinishedAttempt,
+        PendingTask,
+        PendingTasksInput,
+        RequeueFailedInput,
+    )
     from ..contracts.request import AttemptsSpec
     from ..contracts.scheduling import attempts_remaining
     from ..contracts.workflows import ReadyAttempt, RequestState, RunningAttempt
@@ -45,11 +53,35 @@ class TaskQueue:
             summary="next tasks",
         )
         for task in page.tasks:
-            remaining = attempts_remaining(self._spec, task.finished_attempts)
-            if not self._parallel:
-                remaining = remaining[:1]
-            self.ready.extend(ReadyAttempt(task=task, attempt=attempt) for attempt in remaining)
+            self._add(task)
         self.next_offset = page.next_offset
+
+    async def requeue_failed(self, generation: int) -> int:
+        """Have the failed tasks executed again; returns how many there are. Raises ``FailureError``."""
+        offset: int | None = 0
+        found = 0
+        while offset is not None:
+            page = await bookkeeping(
+                REQUEUE_FAILED,
+                RequeueFailedInput(
+                    run_dir=self._run_dir,
+                    generation=generation,
+                    offset=offset,
+                    before=self.next_offset,
+                    limit=max(1, _PAGE // self._spec.k),
+                ),
+                summary="failed tasks again",
+            )
+            for task in page.tasks:
+                self._add(task)
+            found, offset = found + len(page.tasks), page.next_offset
+        return found
+
+    def _add(self, task: PendingTask) -> None:
+        remaining = attempts_remaining(self._spec, task.finished_attempts)
+        if not self._parallel:
+            remaining = remaining[:1]
+        self.ready.extend(ReadyAttempt(task=task, attempt=attempt) for attempt in remaining)
 
     def put_next(self, running: RunningAttempt, outcome: AttemptOutcome) -> None:
         """After one attempt of a task, the next one: it goes first, so that tasks get finished."""

@@ -97,7 +97,9 @@ class AttemptWindow:
     def _running(self, item: ReadyAttempt) -> RunningAttempt:
         request_id = workflow.info().workflow_id
         return RunningAttempt(
-            workflow_id=attempt_workflow_id(request_id, item.task.task_id, item.attempt),
+            workflow_id=attempt_workflow_id(
+                request_id, item.task.task_id, item.attempt, item.task.generation
+            ),
             task=item.task,
             attempt=item.attempt,
         )
@@ -273,6 +275,7 @@ class AttemptWindow:
             task_index=running.task.index,
             task_id=running.task.task_id,
             attempt=running.attempt,
+            generation=running.task.generation,
         )
 
 

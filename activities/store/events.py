@@ -14,6 +14,8 @@ from ...contracts.issues import Severity
 from ...contracts.records import EventName, PlanSummary, ProgressEvent, RunStatus
 from .state import RequestState
 
+_NUMBERED = frozenset({"task_started", "task_finished"})
+
 
 @dataclass(frozen=True)
 class EventSource:
@@ -24,18 +26,21 @@ class EventSource:
     request_key: str | None = None
     request_name: str | None = None
     request_index: int | None = None
+    generation: int = 0
+    """Of the task that events are made for: when a finished one is executed again, the same things are new."""
 
     @classmethod
-    def of(cls, state: RequestState) -> EventSource:
+    def of(cls, state: RequestState, generation: int = 0) -> EventSource:
         """The source of a stored request's events."""
         if not state.orchestrated:
-            return cls(run_id=state.run_id)
+            return cls(run_id=state.run_id, generation=generation)
         return cls(
             run_id=state.run_id,
             orchestration_id=state.launch_id,
             request_key=state.request_key,
             request_name=state.request.metadata.request_name or None,
             request_index=state.request_index,
+            generation=generation,
         )
 
     def run_started(self, *, model: str, benchmark: str, harness: str, environment: str) -> ProgressEvent:
@@ -66,16 +71,15 @@ class EventSource:
         *,
         index: int,
         total: int,
-        generation: int = 0,
         previous_status: str | None = None,
         previous_severity: Severity | None = None,
     ) -> ProgressEvent:
-        """A task begins. When a finished one begins again, ``generation`` counts up from 1 and its
-        old outcome is named, so that counters can take it back."""
+        """A task begins. When a finished one begins again, its old outcome is named, so that counters
+        can take it back."""
         payload: dict[str, Any] = {"index": index, "total": total}
         if previous_status is not None:
             payload["reopened"] = {"status": previous_status, "severity": previous_severity}
-        return self._make("task_started", f"{generation}:{task_id}", task_id, category, payload=payload)
+        return self._make("task_started", f"{self.generation}:{task_id}", task_id, category, payload=payload)
 
     def phase_changed(
         self, task_id: str, category: str | None, *, attempt: int, execution: int, phase: str
@@ -157,13 +161,12 @@ class EventSource:
         total: int,
         severity: Severity | None,
         skipped: bool = False,
-        generation: int = 0,
     ) -> ProgressEvent:
         """A task is over; ``severity`` is the worst one of its final attempts."""
         status = "skipped" if skipped else "failed" if severity is Severity.FATAL else "completed"
         payload = {"index": index, "total": total, "severity": severity}
         return self._make(
-            "task_finished", f"{generation}:{task_id}", task_id, category, status=status, payload=payload
+            "task_finished", f"{self.generation}:{task_id}", task_id, category, status=status, payload=payload
         )
 
     def summary_started(self) -> ProgressEvent:
@@ -187,8 +190,10 @@ class EventSource:
         status: str | None = None,
         payload: dict[str, Any] | None = None,
     ) -> ProgressEvent:
+        # The two that begin and end a task have always had the generation in their place for it.
+        again = f"{self.generation}:" if self.generation and event not in _NUMBERED else ""
         return ProgressEvent(
-            key=f"{event}:{about}",
+            key=f"{event}:{again}{about}",
             run_id=self.run_id,
             event=event,
             timestamp=round(time.time(), 6),

@@ -11,7 +11,13 @@ from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
 
-from ...contracts.activities import AttemptRef, ExecutionRef, FinishedAttempt, PendingTask, PendingTasks
+from ...contracts.activities import (
+    AttemptRef,
+    ExecutionRef,
+    FinishedAttempt,
+    PendingTask,
+    PendingTasks,
+)
 from ...contracts.errors import RecordError
 from ...contracts.records import (
     AttemptCheckpoint,
@@ -29,10 +35,18 @@ from .execution import ExecutionStore
 from .files import file_lock, read_model
 from .layout import request_label, run_path, safe_component, task_file_stem
 from .legacy import UnclassifiedTask, read_task_for_display
+from .reopening import ReopenedTasks
 from .reservation import STATE_DIR, driver_of, reserve_by_time, reserve_directory
 from .run_files import RunFiles
 from .state import DriverRecord, RequestState, TaskEntry
-from .task_records import AttemptAnalysis, TaskRecords, compose, decompose, is_unscored, outcome_of
+from .task_records import (
+    AttemptAnalysis,
+    TaskRecords,
+    compose,
+    decompose,
+    is_unscored,
+    outcome_of,
+)
 from .tasks import TaskList
 from .writer import MaskingWriter
 
@@ -59,6 +73,7 @@ class RunStore:
         self._checkpoints = AttemptCheckpoints(self._state / "attempts", self._writer)
         self._records = TaskRecords(run_dir / "details", self._writer)
         self._request_state: RequestState | None = None
+        self.reopened_tasks = ReopenedTasks(self._state / "reopened", self._writer)
         self.evaluation_checkpoints = EvaluationCheckpoints(self._state / "evaluation", self._writer)
         self.files = RunFiles(run_dir, self._writer)
 
@@ -190,10 +205,12 @@ class RunStore:
     def _work(self, ref: AttemptRef) -> Path:
         return self._state / "work" / task_file_stem(ref.task_id) / f"a{ref.attempt}"
 
-    def save_retry(self, record: RetryRecord) -> str:
+    def save_retry(self, record: RetryRecord, generation: int = 0) -> str:
         """Keep a discarded execution; returns its path relative to the run directory."""
         stage = safe_component(record.stage or "attempt")[:60]
-        name = f"{task_file_stem(record.task_id)}.attempt{record.attempt}.retry{record.retry}.{stage}.json"
+        again = f".again{generation}" if generation else ""
+        stem = f"{task_file_stem(record.task_id)}{again}"
+        name = f"{stem}.attempt{record.attempt}.retry{record.retry}.{stage}.json"
         self._writer.write_record(self.run_dir / "retry_details" / name, record, durable=True)
         return f"retry_details/{name}"
 
@@ -309,13 +326,14 @@ class RunStore:
         """
         done = self._records.stems()
         for entry in self._tasks.entries():
-            finished = task_file_stem(entry.task_id) in done
-            try:
-                record = self._records.find(entry.task_id) if finished else None
-            except RecordError as error:
-                _log.error("task %s counts as unfinished: %s", entry.task_id, error)
-                record = None
-            yield entry, record
+            yield entry, self._readable(entry) if task_file_stem(entry.task_id) in done else None
+
+    def _readable(self, entry: TaskEntry) -> TaskRecord | None:
+        try:
+            return self._records.find(entry.task_id)
+        except RecordError as error:
+            _log.error("task %s counts as unfinished: %s", entry.task_id, error)
+            return None
 
     def iter_details(self) -> Iterator[TaskRecord | UnclassifiedTask]:
         """Every record there is, by file name and whatever its version; for showing, not for counting.

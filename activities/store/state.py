@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...contracts.base import Contract
+from ...contracts.issues import Severity
 from ...contracts.launch import LaunchRuntime
 from ...contracts.records import TemporalInfo
 from ...contracts.request import RunRequest
@@ -43,6 +44,15 @@ class RequestState(Contract):
     def orchestrated(self) -> bool:
         """True for a request of a ``launch``; its progress events then name the orchestration."""
         return bool(self.request.metadata.request_name) or self.request_count > 1
+
+
+class ReopenedTask(Contract):
+    """A finished task that an operator had executed again, and what became of it before."""
+
+    generation: int
+    status: str
+    """As its ``task_finished`` event said."""
+    severity: Severity
 
 
 @dataclass(frozen=True, slots=True)

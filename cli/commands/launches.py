@@ -1,4 +1,4 @@
-"""Commands on launches that exist: ``attach``, ``status``, ``cancel``, ``pause``, ``resume``."""
+"""Commands on launches that exist: ``attach``, ``status``, ``pause``, ``resume``."""
 
 from __future__ import annotations
 
@@ -61,16 +61,6 @@ def status(launch: LaunchId, as_json: AsJson = False) -> int:
     return 0
 
 
-def cancel(launch: LaunchId) -> int:
-    """Ask a launch to end: running attempts are stopped and their environments removed."""
-    import asyncio
-
-    from .. import launcher
-
-    told = asyncio.run(launcher.cancel(launch))
-    return _say(launch, told, f"Launch {launch} has been asked to end; see `agentcompass status {launch}`.")
-
-
 def pause(
     launch: LaunchId,
     reason: Annotated[
@@ -83,7 +73,7 @@ def pause(
     from .. import launcher
 
     told = asyncio.run(launcher.pause(launch, reason))
-    return _say(launch, told, f"Launch {launch} is paused; go on with: agentcompass resume {launch}")
+    return say(launch, told, f"Launch {launch} is paused; go on with: agentcompass resume {launch}")
 
 
 def resume(launch: LaunchId) -> int:
@@ -96,19 +86,23 @@ def resume(launch: LaunchId) -> int:
     from .. import launcher
 
     told = asyncio.run(launcher.resume(launch))
-    return _say(launch, told, f"Launch {launch} goes on; follow it with: agentcompass attach {launch}")
+    return say(launch, told, f"Launch {launch} goes on; follow it with: agentcompass attach {launch}")
 
 
-def _say(launch: str, told: bool, text: str) -> int:
+def say(launch: str, told: bool, text: str) -> int:
+    """Print ``text``, or that there is nothing to do; always exit code 0."""
     print(text if told else f"Launch {launch} is over already; there is nothing to do.")
     return 0
 
 
 def status_lines(found: LaunchStatus) -> list[str]:
     """A launch's state as text."""
+    from ...contracts.launch import OVER_STATES
     from ..progress_text import progress_of
 
     lines = [f"Launch: {found.launch_id} ({found.state})"]
+    if found.task_concurrency and found.state not in OVER_STATES:
+        lines.append(f"Limits: {limits_text(found)}")
     if found.message:
         lines.append(f"Message: {found.message}")
     lines += [f"Trouble: {text}" for text in found.troubles]
@@ -123,6 +117,12 @@ def status_lines(found: LaunchStatus) -> list[str]:
             lines.append(f"  Run directory: {request.run_dir}")
         lines += [f"  {_running_line(task)}" for task in request.running_tasks]
     return lines
+
+
+def limits_text(found: LaunchStatus) -> str:
+    """``32 attempts at a time, docker 4``."""
+    limits = [f"{name} {limit}" for name, limit in sorted(found.provider_limits.items()) if limit]
+    return ", ".join([f"{found.task_concurrency} attempts at a time", *limits])
 
 
 def _running_line(task: RunningTask) -> str:

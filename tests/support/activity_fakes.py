@@ -31,6 +31,7 @@ from agentcompass.contracts.activities import (
     PREPARE_REQUEST,
     PREPARE_TASK,
     QUICK_EXECUTION,
+    REQUEUE_FAILED,
     RUN_HARNESS,
     RUN_TASK,
     SAVE_ATTEMPT,
@@ -52,6 +53,8 @@ from agentcompass.contracts.activities import (
     PreflightReport,
     PreparedRequest,
     QuickExecution,
+    RequeuedTasks,
+    RequeueFailedInput,
     SaveAttemptInput,
     SavedLaunchSummary,
     environment_id,
@@ -246,6 +249,7 @@ class FakeActivities:
             SAVE_RETRY.name: lambda _: Done(),
             SAVE_ATTEMPT.name: self._save,
             FINALIZE_REQUEST.name: _finalized,
+            REQUEUE_FAILED.name: self._requeue,
             SAVE_LAUNCH_SUMMARY.name: lambda _: SavedLaunchSummary(path="/results/launches/one"),
         }
         if stub in (PREPARE_TASK, RUN_HARNESS, RUN_TASK, COLLECT_ARTIFACTS, EVALUATE, CLOSE_ENVIRONMENT):
@@ -265,6 +269,23 @@ class FakeActivities:
             for index in range(input.offset, min(end, len(self.tasks)))
         ]
         return PendingTasks(tasks=page, next_offset=end if end < len(self.tasks) else None)
+
+    def _requeue(self, input: RequeueFailedInput) -> RequeuedTasks:
+        """Tasks of which an attempt was fatal, that attempt forgotten."""
+        tasks = []
+        for index, task in enumerate(self.tasks[input.offset : input.before]):
+            done = self.finished.get(task, [])
+            if any(attempt.fatal for attempt in done):
+                self.finished[task] = [attempt for attempt in done if not attempt.fatal]
+                tasks.append(
+                    PendingTask(
+                        index=input.offset + index,
+                        task_id=task,
+                        finished_attempts=self.finished[task],
+                        generation=input.generation,
+                    )
+                )
+        return RequeuedTasks(tasks=tasks)
 
     def _save(self, input: SaveAttemptInput) -> AttemptOutcome:
         """As the real one: the first result of an attempt stands, the last attempt finishes the task."""

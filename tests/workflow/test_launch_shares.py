@@ -237,9 +237,9 @@ async def test_the_summary_of_a_launch_names_every_request(client: Client) -> No
     async with stage(client, fakes) as scene:
         result = await (await scene.launch(*named("one", "two"))).result()
     [saved] = fakes.inputs(SAVE_LAUNCH_SUMMARY)
-    assert [(item.key, item.status) for item in saved.summary.requests] == [
+    assert [(item.key, item.status) for item in saved.result.requests] == [
         ("one", "completed"),
         ("two", "completed"),
     ]
-    assert (saved.summary.status, saved.results_dir) == ("completed", "results")
+    assert (saved.result.status, saved.results_dir) == ("completed", "results")
     assert result.summary_path == "/results/launches/one"

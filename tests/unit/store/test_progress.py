@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -282,6 +283,16 @@ def test_events_of_a_launch_name_the_orchestration(request_one: RunRequest) -> N
     assert (single.orchestration_id, single.request_key, single.request_index) == (None, None, None)
 
 
+def again_of_a(plan: PlanSummary) -> list[ProgressEvent]:
+    """The same things of the same task, which an operator had executed again."""
+    again = replace(SOURCE, generation=1)
+    return [
+        again.phase_changed("a", None, attempt=1, execution=1, phase="evaluate"),
+        again.execution_plan_resolved("a", None, attempt=1, plan=plan),
+        again.task_finished("a", None, index=0, total=1, severity=None),
+    ]
+
+
 def test_keys_tell_tasks_attempts_executions_and_phases_apart() -> None:
     policy = NetworkPolicy()
     plan = PlanSummary(environment={}, run_network_policy=policy, verifier_network_policy=policy)
@@ -293,10 +304,10 @@ def test_keys_tell_tasks_attempts_executions_and_phases_apart() -> None:
         SOURCE.phase_changed("a", None, attempt=1, execution=1, phase="plan"),
         SOURCE.execution_plan_resolved("a", None, attempt=1, plan=plan),
         SOURCE.task_finished("a", None, index=0, total=1, severity=Severity.FATAL),
-        SOURCE.task_finished("a", None, index=0, total=1, severity=None, generation=1),
+        *again_of_a(plan),
     ]
     assert len({event.key for event in events}) == len(events)
-    assert events[-2].status == "failed" and events[-2].payload["severity"] == "fatal"
+    assert events[-4].status == "failed" and events[-4].payload["severity"] == "fatal"
 
 
 def test_key_set_grows_and_finds_what_it_holds() -> None:

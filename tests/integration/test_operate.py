@@ -1,0 +1,216 @@
+"""Operating a running launch through the command line: several requests, limits, single requests and tasks, retries."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import CommandLine, Running, wait_for
+from gates import Gates
+from model_answers import Reply
+from model_server import ModelServer
+from run_directory import events, status_of
+
+PLAN = """
+version: 1
+name: pair
+task_concurrency: {concurrency}
+runtime: {{heartbeat_timeout_seconds: 4, cleanup_grace_seconds: 20, progress: plain}}
+defaults:
+  harness: {{id: gated}}
+  environment: {{id: gated}}
+  model: {{id: none}}
+requests:
+  - name: first
+    benchmark: {{id: gated, tasks: [a1, a2]}}
+  - name: second
+    benchmark: {{id: gated, tasks: [b1, b2]}}
+"""
+
+
+@pytest.fixture
+def gates(command_line: CommandLine) -> Gates:
+    return Gates(command_line.folder / "gates")
+
+
+def launch_pair(command_line: CommandLine, gates: Gates, concurrency: int) -> Running:
+    plan = command_line.folder / "plan.yaml"
+    plan.write_text(PLAN.format(concurrency=concurrency), encoding="utf-8")
+    return command_line.start("launch", str(plan), env=gates.env)
+
+
+def summary_of(command_line: CommandLine) -> dict[str, Any]:
+    [path] = (command_line.results / "launches").glob("*/launch_summary.json")
+    found: dict[str, Any] = json.loads(path.read_bytes())
+    return found
+
+
+def test_a_second_request_begins_in_the_slots_that_the_first_leaves(
+    command_line: CommandLine, gates: Gates
+) -> None:
+    for task in ("a1", "a2", "b1"):
+        gates.close(task, "execute_task")
+    running = launch_pair(command_line, gates, 3)
+    for task in ("a1", "a2", "b1"):
+        gates.wait(task, "execute_task")
+    status = command_line.run("status", running.launch_id, "--json").expect(0).json
+    assert [item["running_attempts"] for item in status["requests"]] == [2, 1]
+    for task in ("a1", "a2", "b1"):
+        gates.open(task, "execute_task")
+    ended = running.wait().expect(0)
+
+    assert "launch_summary.md" in ended.stdout
+    summary = summary_of(command_line)
+    assert (summary["status"], summary["name"]) == ("completed", "pair")
+    assert [(item["name"], item["status"], item["value"]) for item in summary["requests"]] == [
+        ("first", "completed", 1.0),
+        ("second", "completed", 1.0),
+    ]
+    assert all((command_line.results / item["run_dir"]).is_dir() for item in summary["requests"])
+
+
+def test_the_concurrency_of_a_running_launch_can_be_changed(command_line: CommandLine, gates: Gates) -> None:
+    for task in ("a1", "a2", "b1", "b2"):
+        gates.close(task, "execute_task")
+    running = launch_pair(command_line, gates, 1)
+    gates.wait("a1", "execute_task")
+    launch = running.launch_id
+    said = command_line.run("set", launch, "task-concurrency=4", "provider-limit=gated=3").expect(0)
+    assert "task-concurrency=4" in said.stdout
+    for task in ("a2", "b1"):
+        gates.wait(task, "execute_task")
+    assert "4 attempts at a time, gated 3" in command_line.run("status", launch).expect(0).stdout
+    for task in ("a1", "a2", "b1", "b2"):
+        gates.open(task, "execute_task")
+    running.wait().expect(0)
+    assert "nothing to do" in command_line.run("set", launch, "task-concurrency=2").expect(0).stdout
+
+
+def test_one_request_is_cancelled_and_the_other_goes_on(command_line: CommandLine, gates: Gates) -> None:
+    gates.close("a1", "execute_task")
+    running = launch_pair(command_line, gates, 1)
+    gates.wait("a1", "execute_task")
+    launch = running.launch_id
+    wrong = command_line.run("cancel", launch, "--request", "frist").expect(2)
+    assert "did you mean 'first'?" in wrong.stderr
+    command_line.run("cancel", launch, "--request", "first").expect(0)
+    ended = running.wait().expect(1)
+    assert "cancelled by `agentcompass cancel --request`" in ended.stdout
+    states = {path.parent.name: status_of(path) for path in command_line.run_dirs}
+    assert states == {"first": "cancelled", "second": "completed"}
+    assert summary_of(command_line)["status"] == "partial_failure"
+
+
+def test_one_task_is_cancelled_and_its_request_goes_on(command_line: CommandLine, gates: Gates) -> None:
+    gates.close("a1", "execute_task")
+    running = launch_pair(command_line, gates, 1)
+    gates.wait("a1", "execute_task")
+    launch = running.launch_id
+    assert "say --request" in command_line.run("cancel", launch, "--task", "a1").expect(2).stderr.lower()
+    missing = command_line.run("cancel", launch, "--request", "first", "--task", "a9").expect(2)
+    assert "there is no task 'a9'" in missing.stderr
+    for task in ("a2", "a1"):  # one that waits, one that runs
+        command_line.run("cancel", launch, "--request", "first", "--task", task).expect(0)
+    running.wait()
+    first = next(path for path in command_line.run_dirs if path.parent.name == "first")
+    for task in ("a1", "a2"):
+        attempt = json.loads((first / "details" / f"{task}.json").read_bytes())["attempts"]["1"]
+        assert attempt["status"] == "cancelled"
+        assert [(issue["code"], issue["message"]) for issue in attempt["issues"]] == [
+            ("cancelled", "cancelled by an operator")
+        ]
+    assert status_of(first) == "completed"
+
+
+ROWS = [
+    {"id": "good", "question": "good?", "answer": "ok"},
+    {"id": "bad", "question": "bad?", "answer": "ok"},
+    {"id": "slow", "question": "slow?", "answer": "ok"},
+]
+
+
+def start_model_run(command_line: CommandLine, server: ModelServer) -> Running:
+    return command_line.start(
+        *("run", "qa", "openai_chat", "m", "--benchmark-params", command_line.dataset(ROWS)),
+        *("--model-base-url", server.base_url, "--model-api-key", "k-0123456789", "--progress", "plain"),
+        *("--model-api-protocol", "openai-chat", "--model-params", '{"max_attempts": 1}'),
+        *("--env", "host_process", "--task-concurrency", "1"),
+    )  # fmt: skip
+
+
+def records(run_dir: Path) -> set[str]:
+    return {path.name for path in (run_dir / "details").iterdir()}
+
+
+async def test_failed_tasks_of_a_running_launch_are_executed_again_in_the_same_run(
+    command_line: CommandLine,
+) -> None:
+    async with ModelServer() as server:
+        server.script("bad?", Reply(status=500), Reply("ok"))
+        server.script("slow?", Reply("ok", hang=True))
+        server.script("good?", Reply("ok"))
+        running = await asyncio.to_thread(start_model_run, command_line, server)
+        launch = await asyncio.to_thread(lambda: running.launch_id)
+        [run_dir] = await asyncio.to_thread(wait_for, "a run", lambda: command_line.run_dirs)
+        await asyncio.to_thread(
+            wait_for, "a failed task", lambda: (run_dir / "details" / "_error_bad.json").exists()
+        )
+        await asyncio.to_thread(wait_for, "the last task", lambda: server.counts["slow?"])
+        said = await asyncio.to_thread(lambda: command_line.run("retry", launch, "--failed").expect(0))
+        assert "queued again" in said.stdout
+        server.release()
+        ended = await asyncio.to_thread(running.wait)
+    ended.expect(0)
+    assert "3/3 tasks evaluated" in ended.stdout
+    assert records(run_dir) == {"good.json", "bad.json", "slow.json"}
+    assert [path.name for path in (run_dir / "retry_details").iterdir()] == ["bad.record1.json"]
+    progress = json.loads((run_dir / "progress.json").read_bytes())
+    assert (progress["finished_tasks"], progress["failed_tasks"]) == (3, 0)
+    starts = [event for event in events(run_dir) if event["event"] == "task_started"]
+    assert [event["task_id"] for event in starts] == ["good", "bad", "slow", "bad"]
+    assert starts[-1]["payload"]["reopened"] == {"status": "failed", "severity": "fatal"}
+
+
+async def test_a_finished_launch_is_followed_by_one_that_repeats_what_failed(
+    command_line: CommandLine,
+) -> None:
+    async with ModelServer() as server:
+        server.script("bad?", Reply(status=500), Reply("ok"))
+        server.script("", Reply("ok"))
+        running = await asyncio.to_thread(start_model_run, command_line, server)
+        launch = await asyncio.to_thread(lambda: running.launch_id)
+        (await asyncio.to_thread(running.wait)).expect(1)
+        again = await asyncio.to_thread(
+            lambda: command_line.run("retry", launch, "--failed", "--json").expect(0)
+        )
+        calls = dict(server.counts)
+    assert calls == {"good?": 1, "bad?": 2, "slow?": 1}
+    [request] = again.json["requests"]
+    assert (request["status"], request["evaluated_tasks"]) == ("completed", 3)
+    assert len(command_line.run_dirs) == 2
+
+    said = await asyncio.to_thread(lambda: command_line.run("retry", again.json["launch_id"], "--failed"))
+    assert "nothing to do" in said.expect(0).stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["set", "x", "task-concurency=3"], "did you mean 'task-concurrency'?"),
+        (["set", "x", "task-concurrency=0"], "task-concurrency: "),
+        (["set", "x", "task-concurrency=many"], "'many' is not a whole number"),
+        (["set", "x", "provider-limit=docker"], "expected provider-limit=ENVIRONMENT=N"),
+        (["set", "x", "task-concurrency=3"], "there is no launch 'x'"),
+        (["retry", "x"], "agentcompass retry LAUNCH --failed"),
+        (["retry", "x", "--failed"], "there is no launch 'x'"),
+        (["cancel", "x", "--task", "t"], "there is no launch 'x'"),
+    ],
+)
+def test_bad_usage_is_refused_with_one_line(
+    arguments: list[str], message: str, command_line: CommandLine
+) -> None:
+    [line] = command_line.run(*arguments).expect(2).errors
+    assert message in line
