@@ -37,6 +37,12 @@ def own_secrets(home: Path, launch_id: str, spec: LaunchSpec) -> None:
             file.with_suffix(_OWNER).write_text(launch_id, encoding="utf-8")
 
 
+def has_lost_secrets(home: Path, spec: LaunchSpec) -> bool:
+    """Whether ``spec`` names a private key file that was removed together with its launch."""
+    names = set(_REFERENCE.findall(spec.model_dump_json()))
+    return any(not (home / "secrets" / name).is_file() for name in names)
+
+
 def forget_secrets(home: Path, launch_id: str) -> None:
     """Remove the private key files of a launch that is over."""
     for owner in (home / "secrets").glob(f"*{_OWNER}"):

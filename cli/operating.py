@@ -22,6 +22,8 @@ from ..contracts.workflows import (
 )
 from . import launcher
 from .config.problems import nearest
+from .home import home_folder
+from .housekeeping import has_lost_secrets
 from .launch_handle import LaunchHandle, call, describe, is_running, send_signal
 from .launch_status import read_status
 
@@ -124,8 +126,13 @@ async def _repetition(handle: LaunchHandle) -> LaunchSpec:
         result = await call(handle.workflow.result)
     except WorkflowFailureError as error:
         raise UsageError(f"launch {handle.launch_id} has no result: {error.cause}") from None
-    spec = await _spec_of(handle)
-    return repetition(spec, result)
+    spec = repetition(await _spec_of(handle), result)
+    if spec.requests and handle.worker is not None and has_lost_secrets(home_folder(), spec):
+        raise UsageError(
+            f"launch {handle.launch_id} was given a key as it is, which was removed when it ended; "
+            "repeat it with the key: agentcompass run … --reuse, or give keys as '${VARIABLE}'"
+        )
+    return spec
 
 
 def repetition(spec: LaunchSpec, result: LaunchResult) -> LaunchSpec:

@@ -11,6 +11,7 @@ from pathlib import Path
 import orjson
 from pydantic import BaseModel
 
+from ...contracts.launch import LaunchSummary
 from ...contracts.metrics import MetricReport
 from ...contracts.records import (
     AnalysisSummary,
@@ -28,6 +29,7 @@ SCHEMAS: dict[str, type[BaseModel]] = {
     "analysis_summary": AnalysisSummary,
     "attempt_checkpoint": AttemptCheckpoint,
     "evaluation_checkpoint": EvaluationCheckpoint,
+    "launch_summary": LaunchSummary,
     "metrics": MetricReport,
     "params": RunParams,
     "progress": ProgressSnapshot,

@@ -132,12 +132,16 @@ ROWS = [
 ]
 
 
-def start_model_run(command_line: CommandLine, server: ModelServer) -> Running:
+KEY = {"THE_KEY": "k-0123456789"}
+
+
+def start_model_run(command_line: CommandLine, server: ModelServer, key: str = "${THE_KEY}") -> Running:
     return command_line.start(
         *("run", "qa", "openai_chat", "m", "--benchmark-params", command_line.dataset(ROWS)),
-        *("--model-base-url", server.base_url, "--model-api-key", "k-0123456789", "--progress", "plain"),
+        *("--model-base-url", server.base_url, "--model-api-key", key, "--progress", "plain"),
         *("--model-api-protocol", "openai-chat", "--model-params", '{"max_attempts": 1}'),
         *("--env", "host_process", "--task-concurrency", "1"),
+        env=KEY,
     )  # fmt: skip
 
 
@@ -178,13 +182,13 @@ async def test_a_finished_launch_is_followed_by_one_that_repeats_what_failed(
     command_line: CommandLine,
 ) -> None:
     async with ModelServer() as server:
-        server.script("bad?", Reply(status=500), Reply("ok"))
         server.script("", Reply("ok"))
+        server.script("bad?", Reply(status=500), Reply("ok"))
         running = await asyncio.to_thread(start_model_run, command_line, server)
         launch = await asyncio.to_thread(lambda: running.launch_id)
         (await asyncio.to_thread(running.wait)).expect(1)
         again = await asyncio.to_thread(
-            lambda: command_line.run("retry", launch, "--failed", "--json").expect(0)
+            lambda: command_line.run("retry", launch, "--failed", "--json", env=KEY).expect(0)
         )
         calls = dict(server.counts)
     assert calls == {"good?": 1, "bad?": 2, "slow?": 1}
@@ -194,6 +198,19 @@ async def test_a_finished_launch_is_followed_by_one_that_repeats_what_failed(
 
     said = await asyncio.to_thread(lambda: command_line.run("retry", again.json["launch_id"], "--failed"))
     assert "nothing to do" in said.expect(0).stdout
+
+
+async def test_a_launch_whose_key_was_removed_with_it_is_not_repeated_without_one(
+    command_line: CommandLine,
+) -> None:
+    async with ModelServer() as server:
+        server.script("", Reply(status=500))
+        running = await asyncio.to_thread(start_model_run, command_line, server, "k-0123456789")
+        launch = await asyncio.to_thread(lambda: running.launch_id)
+        (await asyncio.to_thread(running.wait)).expect(1)
+        refused = await asyncio.to_thread(command_line.run, "retry", launch, "--failed")
+    [line] = refused.expect(2).errors
+    assert "repeat it with the key" in line
 
 
 @pytest.mark.parametrize(
