@@ -41,6 +41,8 @@ OUTAGE_CODES = frozenset(
     {RPCStatusCode.UNAVAILABLE, RPCStatusCode.DEADLINE_EXCEEDED, RPCStatusCode.CANCELLED}
 )
 """What calls end with while a server restarts."""
+_CUT_OFF = ("transport error", "h2 protocol error", "connection")
+"""How the SDK words a call whose connection broke in the middle; its code is UNKNOWN or INTERNAL then."""
 
 T = TypeVar("T")
 
@@ -246,9 +248,17 @@ async def reconnecting(call: Callable[[], Awaitable[T]], *, deadline: float) -> 
         backoff = min(backoff * 2, LAST_BACKOFF_SECONDS)
 
 
+def is_outage(error: RPCError) -> bool:
+    """True for what a call ends with when the server restarts, whatever moment it was in."""
+    if error.status in OUTAGE_CODES:
+        return True
+    broken = error.status in (RPCStatusCode.UNKNOWN, RPCStatusCode.INTERNAL)
+    return broken and any(words in error.message.lower() for words in _CUT_OFF)
+
+
 def _is_outage(error: RPCError | WorkflowUpdateRPCTimeoutOrCancelledError) -> bool:
     if isinstance(error, RPCError):
-        return error.status in OUTAGE_CODES
+        return is_outage(error)
     # The SDK turns the cancellation of our own task into this error: that one must get through.
     task = asyncio.current_task()
     return task is None or task.cancelling() == 0

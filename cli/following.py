@@ -15,7 +15,7 @@ from temporalio.service import RPCError
 from ..activities.data_converter import data_converter
 from ..contracts.errors import AgentCompassError, ServiceUnreachableError, UsageError
 from ..contracts.launch import OVER_STATES, LaunchResult
-from .connection import OUTAGE_CODES, revived
+from .connection import is_outage, revived
 from .display import Display
 from .launch_handle import LaunchHandle, call, request_cancel
 from .launch_status import read_snapshot, read_status, status_of_result
@@ -92,7 +92,7 @@ class Follower:
         try:
             found = await self._watch.look(self._handle, await read_status(self._handle))
         except RPCError as error:
-            if error.status in OUTAGE_CODES:
+            if is_outage(error):
                 return  # the next poll brings the server back
             raise
         begun = [item for item in found.requests if item.run_dir]

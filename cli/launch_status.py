@@ -16,6 +16,7 @@ from ..contracts.errors import RecordError
 from ..contracts.launch import OVER_STATES, LaunchResult, LaunchStatus, LaunchStatusName, RequestStatus
 from ..contracts.records import ProgressSnapshot
 from ..contracts.workflows import STATUS_QUERY
+from .connection import is_outage
 
 if TYPE_CHECKING:
     from .launch_handle import LaunchHandle
@@ -76,7 +77,7 @@ async def _query(
     except WorkflowQueryFailedError:
         return None  # not started yet: nothing to tell
     except RPCError as error:
-        if error.status in _NO_ANSWER:
+        if error.status in _NO_ANSWER or is_outage(error):
             return None
         raise
 

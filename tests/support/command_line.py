@@ -122,6 +122,11 @@ class Running:
         return self._process.pid
 
     @property
+    def alive(self) -> bool:
+        """True until it has ended."""
+        return self._process.poll() is None
+
+    @property
     def stderr(self) -> str:
         """What it has written so far."""
         return self._stderr.read_text(encoding="utf-8", errors="replace")
