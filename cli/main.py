@@ -20,6 +20,7 @@ from .commands.launches import attach, pause, resume, status
 from .commands.listing import list_command
 from .commands.operate import cancel, retry, set_command
 from .commands.run import run
+from .commands.schedule import schedule_app
 from .commands.server import server_app
 from .commands.setup import setup
 from .commands.summary import summary
@@ -77,6 +78,7 @@ app.command("pause", cls=GroupedCommand, rich_help_panel=LAUNCHES)(pause)
 app.command("resume", cls=GroupedCommand, rich_help_panel=LAUNCHES)(resume)
 app.command("set", cls=GroupedCommand, rich_help_panel=LAUNCHES)(set_command)
 app.command("retry", cls=GroupedCommand, rich_help_panel=LAUNCHES)(retry)
+app.add_typer(schedule_app, name="schedule", rich_help_panel=LAUNCHES)
 app.add_typer(config_app, name="config", rich_help_panel=INSTALLATION)
 app.add_typer(server_app, name="server", rich_help_panel=INSTALLATION)
 app.command("setup", cls=GroupedCommand, rich_help_panel=INSTALLATION)(setup)
