@@ -14,6 +14,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from .commands.analysis import analysis
+from .commands.compare import compare
 from .commands.config import config_app
 from .commands.launch import launch
 from .commands.launches import attach, pause, resume, status
@@ -70,6 +71,7 @@ app.command("run", cls=ReuseCommand, rich_help_panel=EVALUATE)(run)
 app.command("analysis", cls=GroupedCommand, rich_help_panel=EVALUATE)(analysis)
 app.command("launch", cls=ReuseCommand, rich_help_panel=EVALUATE)(launch)
 app.command("summary", cls=GroupedCommand, rich_help_panel=EVALUATE)(summary)
+app.command("compare", cls=GroupedCommand, rich_help_panel=EVALUATE)(compare)
 app.command("list", cls=GroupedCommand, rich_help_panel=LAUNCHES)(list_command)
 app.command("status", cls=GroupedCommand, rich_help_panel=LAUNCHES)(status)
 app.command("attach", cls=GroupedCommand, rich_help_panel=LAUNCHES)(attach)
