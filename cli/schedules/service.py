@@ -132,11 +132,12 @@ async def trigger(name: str) -> tuple[StartedAction | None, ScheduleFacts]:
     pause_seconds = 0.1
     while True:
         facts = await _facts(connection, name)
-        for action in facts.actions:
-            if (action.workflow_id, action.started_at) not in known:
-                return action, facts
-        if facts.skipped > before.skipped or loop.time() >= give_up_at:
-            return None, facts
+        fresh = (item for item in facts.actions if (item.workflow_id, item.started_at) not in known)
+        action = next(fresh, None)
+        # A worker that is there gives the launch its id within a moment.
+        settled = facts.skipped > before.skipped if action is None else action.launch_id or not facts.served
+        if settled or loop.time() >= give_up_at:
+            return action, facts
         await asyncio.sleep(pause_seconds)
         pause_seconds = min(1.0, pause_seconds * 1.5)
 

@@ -21,8 +21,8 @@ def zone_of(facts: ScheduleFacts) -> tzinfo:
 
 
 def shown(at: datetime, zone: tzinfo) -> str:
-    """``2026-12-01 02:00 CET``."""
-    return f"{at.astimezone(zone):%Y-%m-%d %H:%M %Z}"
+    """``2026-12-01 02:00 CET``; with seconds where there are some, as after a trigger."""
+    return f"{at.astimezone(zone):{'%Y-%m-%d %H:%M:%S %Z' if at.second else '%Y-%m-%d %H:%M %Z'}}"
 
 
 def facts_lines(facts: ScheduleFacts) -> list[str]:
@@ -95,7 +95,7 @@ def trigger_lines(action: StartedAction | None, facts: ScheduleFacts) -> list[st
         which = f"launch {running.launch_id or running.workflow_id} is not over" if running else "it is busy"
         what = "starts afterwards" if facts.overlap == "buffer-one" else "is skipped"
         return [f"Nothing was started: {which}, and with overlap {facts.overlap} another one {what}."]
-    lines = [f"Started: {action.workflow_id}"]
+    lines = [f"Started: {action.workflow_id}", f"See: agentcompass schedule show {facts.name}"]
     if action.launch_id:
         lines = [f"Launch: {action.launch_id}", f"Follow it with: agentcompass attach {action.launch_id}"]
     if action.ui_address:
