@@ -18,7 +18,7 @@ SCHEDULE_PREFIX = "schedule/"
 MAX_REPETITIONS = 100
 """Launches of one scheduled time that can be told apart; the backfill of a time makes another one."""
 
-_NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
 class OverlapPolicy(StrEnum):
@@ -65,7 +65,7 @@ class ScheduledLaunchResult(Contract):
 
 def is_schedule_name(name: str) -> bool:
     """Names become folders and ids: at most 64 letters, digits, ``.``, ``_`` and ``-``."""
-    return bool(_NAME.match(name))
+    return _NAME.fullmatch(name) is not None
 
 
 def schedule_id(name: str) -> str:
