@@ -94,7 +94,7 @@ def create(
 
     check_name(name)
     check_catchup(catchup_window_seconds)
-    policy = OverlapPolicy(one_of(overlap, tuple(OverlapPolicy), "--overlap"))
+    policy = OverlapPolicy(one_of(overlap, tuple(item.value for item in OverlapPolicy), "--overlap"))
     warnings = check_times(cron, timezone)
     spec, more = plan_of(file, config or (), results_dir)
     for warning in [*warnings, *more]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, tzinfo
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from ..connection import ConnectionMode
+from ..launcher import CLUSTER_QUEUE
 from .backfill import BackfillPlan
 from .facts import WAITING, ScheduleFacts, StartedAction
 
@@ -75,16 +75,16 @@ def last_of(facts: ScheduleFacts) -> str:
     return facts.actions[0].outcome if facts.actions else "-"
 
 
-def service_notes(facts: ScheduleFacts, mode: ConnectionMode | None = None) -> list[str]:
-    """What has to run for launches to be carried out."""
+def service_notes(facts: ScheduleFacts) -> list[str]:
+    """What has to run for launches to be carried out; nothing when it does."""
     if facts.served:
         return []
-    queue = "" if facts.task_queue == "agentcompass" else f" --task-queue {facts.task_queue}"
-    command = f"agentcompass worker{queue}"
-    where = "; it starts the local Temporal server, too" if mode != "cluster" else ""
+    queue = "" if facts.task_queue == CLUSTER_QUEUE else f" --task-queue {facts.task_queue}"
+    # Only of the local server is the address of the UI known.
+    server = "" if facts.ui_address is None else "; it starts the local Temporal server, too"
     return [
-        f"no worker serves the task queue {facts.task_queue!r}, so launches would wait; keep one running, "
-        f"with the keys of the plan in its environment: {command}{where}"
+        f"no worker serves the task queue {facts.task_queue!r}, so launches wait; keep one running, "
+        f"with the keys of the plan in its environment: agentcompass worker{queue}{server}"
     ]
 
 
