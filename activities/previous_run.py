@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..contracts.errors import RecordError, UsageError
+from ..contracts.errors import AgentCompassError, RecordError
 from ..contracts.records import RunStatus
 from ..contracts.request import ScheduledRun
 from .metrics.comparison import compare_runs
@@ -44,7 +44,7 @@ def stand_against_previous(store: RunStore, status: RunStatus) -> Standing:
         return Standing(f"no earlier valid run of schedule {scheduled.schedule!r} to compare with")
     try:
         found = compare_runs(previous, store.run_dir)
-    except (RecordError, UsageError) as error:
+    except AgentCompassError as error:
         text = f"not compared with run {previous.name}: {error}"
         _log.warning("%s", text)
         return Standing(text, text if scheduled.fail_on_regression else "")

@@ -173,12 +173,15 @@ def delete(name: Name) -> int:
     import asyncio
 
     from ..schedules import service
+    from ..schedules.facts import WAITING
 
     facts = asyncio.run(service.delete(name))
     print(f"Schedule {name} is deleted.")
-    running = [item.launch_id for item in facts.actions if item.outcome == "running"]
-    for launch in running:
-        print(f"Launch {launch} goes on; end it with: agentcompass cancel {launch}")
+    for item in facts.actions:
+        if item.outcome == "running":
+            print(f"Launch {item.launch_id} goes on; end it with: agentcompass cancel {item.launch_id}")
+        elif item.outcome == WAITING:
+            print(f"{item.workflow_id} still waits for a worker.")
     return 0
 
 

@@ -74,14 +74,16 @@ class ScheduleFacts(Contract):
     ui_address: str | None = None
 
 
-async def read_facts(connection: Connection, description: ScheduleDescription) -> ScheduleFacts:
-    """Everything about one schedule. Raises ``AgentCompassError`` when it is not one of ours."""
+async def read_facts(
+    connection: Connection, description: ScheduleDescription, *, actions: int | None = None
+) -> ScheduleFacts:
+    """Everything about one schedule, with its latest ``actions`` (all that are known). Raises ``AgentCompassError`` when it is not one of ours."""
     client = connection.client
     input = await input_of(client, description)
     queue = task_queue_of(description)
     info, policy, state = description.info, description.schedule.policy, description.schedule.state
     recent = sorted(info.recent_actions, key=lambda item: item.started_at, reverse=True)
-    actions = await asyncio.gather(*(_read_action(connection, item) for item in recent))
+    found = await asyncio.gather(*(_read_action(connection, item) for item in recent[:actions]))
     return ScheduleFacts(
         name=description.id.removeprefix(SCHEDULE_PREFIX),
         cron=input.cron,
@@ -97,7 +99,7 @@ async def read_facts(connection: Connection, description: ScheduleDescription) -
         started=info.num_actions,
         skipped=info.num_actions_skipped_overlap,
         missed=info.num_actions_missed_catchup_window,
-        actions=actions,
+        actions=found,
         plan=input.spec,
         ui_address=ui_address(connection, "schedules", description.id),
     )

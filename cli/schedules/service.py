@@ -81,7 +81,8 @@ async def list_schedules() -> tuple[list[ScheduleFacts], list[str]]:
     problems: list[str] = []
     for name in await _names(connection):
         try:
-            found.append(await read_facts(connection, await call(handle_of(connection, name).describe)))
+            description = await call(handle_of(connection, name).describe)
+            found.append(await read_facts(connection, description, actions=1))
         except RPCError as error:
             if error.status is not RPCStatusCode.NOT_FOUND:
                 raise  # one that was deleted in this moment: the list of names may lag behind

@@ -47,7 +47,10 @@ async def test_it_ends_with_its_launch_and_tells_the_comparisons(client: Client)
     async with stage(client, fakes) as scene:
         result = await (await scene.scheduled(run_request("one"), run_request("two"))).result()
         launch = client.get_workflow_handle(launch_workflow_id(result.launch_id))
-        assert (await launch.describe()).task_queue == scene.queue
+        description = await launch.describe()
+    attributes = {pair.key.name: pair.value for pair in description.typed_search_attributes}
+    assert (attributes["AgentCompassRunId"], attributes["AgentCompassOutcome"]) == ("r", "completed")
+    assert description.task_queue == scene.queue
     assert (result.status, result.comparisons) == ("completed", {"one": "as before", "two": "as before"})
 
 
