@@ -34,7 +34,8 @@ def comparison_section(found: Comparison) -> list[str]:
     ]
     if found.regressions:
         lines += ["", f"**Regression**: {markdown('; '.join(found.regressions), 500)}."]
-    lines += [f"{'' if index else chr(10)}- {markdown(note, 500)}" for index, note in enumerate(found.notes)]
+    if found.notes:
+        lines += ["", *(f"- {markdown(note, 500)}" for note in found.notes)]
     left_out = _left_out(found)
     if left_out:
         lines += ["", f"Not compared: {left_out}."]
