@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+from ...activities.launch_summary import LAUNCHES_FOLDER
 from ...contracts.base import MAX_SECONDS
 from ...contracts.errors import ConfigurationError, UsageError
 from ...contracts.launch import LaunchSpec
@@ -23,6 +24,8 @@ def check_name(name: str) -> None:
             f"{name!r} cannot be the name of a schedule: at most 64 letters, digits, '.', '_' and '-', "
             "beginning with a letter or digit"
         )
+    if name.casefold() == LAUNCHES_FOLDER:
+        raise UsageError(f"{name!r} cannot be the name of a schedule: the folder holds summaries of launches")
 
 
 def check_catchup(seconds: float) -> None:

@@ -7,10 +7,10 @@ from datetime import UTC, date, datetime, time
 import pytest
 
 from agentcompass.cli.schedules.backfill import parse_time
-from agentcompass.cli.schedules.checks import check_times
+from agentcompass.cli.schedules.checks import check_name, check_times
 from agentcompass.cli.schedules.cron import parse_cron
 from agentcompass.cli.schedules.timezones import find_timezone, skipped_days
-from agentcompass.contracts.errors import ConfigurationError
+from agentcompass.contracts.errors import ConfigurationError, UsageError
 
 
 @pytest.mark.parametrize(
@@ -140,3 +140,9 @@ def test_times_of_a_backfill_are_in_the_zone_of_the_schedule(
 def test_a_backfill_time_that_is_none_names_its_flag(text: str) -> None:
     with pytest.raises(ConfigurationError, match="--to"):
         parse_time(text, find_timezone("Europe/Berlin"), "--to")
+
+
+@pytest.mark.parametrize("name", ["launches", "Launches", "../x", ""])
+def test_a_name_whose_folder_is_taken_or_impossible_is_refused(name: str) -> None:
+    with pytest.raises(UsageError, match="cannot be the name of a schedule"):
+        check_name(name)
