@@ -35,6 +35,7 @@ from .activities.services import Services, WorkerSettings
 from .activities.store import install_run_log
 from .cli.connection import Connection, connect
 from .cli.embedded_server import agentcompass_home
+from .cli.server_watch import keep_server
 from .cli.worker_process import LaunchWorker
 from .contracts.workflows import launch_workflow_id
 from .workflows.registration import WORKFLOWS
@@ -161,12 +162,16 @@ async def run_worker(options: WorkerOptions) -> None:
         watchers = [asyncio.create_task(stop.wait())]
         if options.until_closed:
             watchers.append(asyncio.create_task(_until_closed(connection, options.until_closed)))
-        _, pending = await asyncio.wait(watchers, return_when=asyncio.FIRST_COMPLETED)
+        elif connection.mode == "embedded":
+            watchers.append(asyncio.create_task(keep_server(connection)))
+        ended, pending = await asyncio.wait(watchers, return_when=asyncio.FIRST_COMPLETED)
         for task in pending:
             task.cancel()
         _LOG.info("draining")
-    if options.private and len(watchers) > 1 and watchers[1] not in pending:
+    if options.private and options.until_closed and watchers[1] not in pending:
         LaunchWorker(agentcompass_home(), options.until_closed).forget()  # nobody may follow it to its end
+    for task in ended:
+        task.result()  # raises why a watcher gave up
 
 
 async def _until_closed(connection: Connection, launch_id: str) -> Literal[True]:

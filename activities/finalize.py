@@ -12,6 +12,7 @@ from temporalio import activity
 from .. import __version__
 from ..contracts.activities import FINALIZE_REQUEST, FinalizeInput
 from ..contracts.benchmark import Benchmark
+from ..contracts.comparison import Comparison
 from ..contracts.errors import RecordError, UsageError
 from ..contracts.issues import Issue, IssuePhase, Severity
 from ..contracts.launch import RequestResult
@@ -62,11 +63,20 @@ class Finalize:
                 await asyncio.to_thread(store.files.finish_run_info, status, error)
                 info = store.files.run_info()
                 await asyncio.to_thread(write_report, store, info, report, observed)
+                # Imported here: comparing two runs may compute the report of one with this module.
+                from .previous_run import stand_against_previous
+
+                standing = await asyncio.to_thread(stand_against_previous, store, status)
+                if standing.comparison:
+                    await asyncio.to_thread(write_report, store, info, report, observed)
                 await asyncio.to_thread(write_analysis, store, analysis)
                 await progress.emit([events.run_finished(status, error)])
                 await progress.flush()
                 _log.info("run finished: %s; %s", status, headline(report))
-            return request_result(store, input.request_key, status, report, error)
+            result = request_result(store, input.request_key, status, report, error)
+            return result.model_copy(
+                update={"comparison": standing.comparison, "regression": standing.regression}
+            )
 
 
 def recompute(run_dir: Path) -> RequestResult:
@@ -140,7 +150,7 @@ def unreadable(store: RunStore, task_id: str) -> Issue | None:
 def write_report(
     store: RunStore, info: RunInfo, report: MetricReport, observed: list[TaskObservations]
 ) -> None:
-    """``metrics.json`` and ``summary.md``."""
+    """``metrics.json`` and ``summary.md``; this with ``comparison.json``, where the run has one."""
     request = store.request()
     facts = RunFacts(
         run_id=store.run_id,
@@ -156,7 +166,16 @@ def write_report(
         agentcompass_version=__version__,
     )
     store.files.save_metrics(report)
-    store.files.save_summary(render_summary(report, facts, observed))
+    store.files.save_summary(render_summary(report, facts, observed, comparison_of(store)))
+
+
+def comparison_of(store: RunStore) -> Comparison | None:
+    """The comparison with the run before, if there is one that can be read."""
+    try:
+        return store.files.comparison()
+    except RecordError as error:
+        _log.warning("the summary is written without the comparison: %s", error)
+        return None
 
 
 def reused_tasks(store: RunStore) -> int:

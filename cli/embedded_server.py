@@ -147,6 +147,11 @@ class EmbeddedServer:
             self._files.write_state(state.model_copy(update={"pid": None, "start_marker": None}))
             return was_running
 
+    def has_died(self) -> bool:
+        """Whether a server was started, not stopped, and yet runs no more."""
+        state = self._files.read_state()
+        return state is not None and state.pid is not None and not state.is_running
+
     def status(self) -> ServerStatus:
         """Describe the server from its files and its process, without connecting."""
         state = self._files.read_state()

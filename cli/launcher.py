@@ -29,7 +29,7 @@ from ..contracts.workflows import (
     RequestOverrides,
     launch_workflow_id,
 )
-from ..workflows.attributes import launch_attributes, request_attributes
+from ..workflows.attributes import launch_details, launch_memo, launch_summary, spec_attributes
 from .cluster_setup import check_set_up, not_set_up
 from .connection import Connection, connect
 from .display import Display
@@ -61,6 +61,8 @@ class LaunchSummary(Contract):
     name: str = ""
     status: str
     started_at: str = ""
+    schedule: str = ""
+    """The schedule that started it, if one did."""
 
 
 async def open_connection() -> Connection:
@@ -115,7 +117,6 @@ def _handle(connection: Connection, launch_id: str, task_concurrency: int) -> La
 
 
 async def _start_workflow(handle: LaunchHandle, spec: LaunchSpec, overrides: RequestOverrides) -> None:
-    request = spec.requests[0]
     try:
         await handle.connection.client.start_workflow(
             LAUNCH_WORKFLOW,
@@ -128,14 +129,10 @@ async def _start_workflow(handle: LaunchHandle, spec: LaunchSpec, overrides: Req
             id=launch_workflow_id(handle.launch_id),
             task_queue=handle.task_queue,
             id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE,
-            search_attributes=request_attributes(handle.launch_id, request)
-            if len(spec.requests) == 1
-            else launch_attributes(handle.launch_id),
-            memo={"name": spec.name},
-            static_summary=f"{request.benchmark.id} · {request.harness.id} · {request.model.id}"
-            if len(spec.requests) == 1
-            else f"{spec.name or 'launch'} · {len(spec.requests)} requests",
-            static_details=f"Results: `{spec.runtime.results_dir}`, at most {spec.task_concurrency} attempts at a time.",
+            search_attributes=spec_attributes(handle.launch_id, spec),
+            memo=launch_memo(spec),
+            static_summary=launch_summary(spec),
+            static_details=launch_details(spec),
         )
     except WorkflowAlreadyStartedError:
         raise UsageError(
@@ -171,6 +168,9 @@ async def attach(launch_id: str) -> LaunchHandle:
     connection = await open_connection()
     handle = _handle(connection, launch_id, 32)
     description = await describe(handle)
+    if description.task_queue != launch_workflow_id(launch_id):
+        # A shared queue: a cluster's, or that of schedules. Its workers are not ours to start or replace.
+        return LaunchHandle(launch_id, connection, None, description.task_queue, handle.concurrency)
     if handle.worker is not None and (known := handle.worker.state()) is not None:
         handle = LaunchHandle(launch_id, connection, handle.worker, known.task_queue, known.concurrency)
     else:
@@ -238,6 +238,7 @@ async def list_launches(limit: int = 200) -> list[LaunchSummary]:
                 status=states.get(item.id, ended),
                 started_at=started.isoformat(timespec="seconds"),
                 name=str(await item.memo_value("name", "")),
+                schedule=str(await item.memo_value("schedule", "")),
             )
         )
     return sorted(found, key=lambda item: item.started_at, reverse=True)

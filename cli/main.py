@@ -14,12 +14,14 @@ from typing import Annotated, NoReturn
 import typer
 
 from .commands.analysis import analysis
+from .commands.compare import compare
 from .commands.config import config_app
 from .commands.launch import launch
 from .commands.launches import attach, pause, resume, status
 from .commands.listing import list_command
 from .commands.operate import cancel, retry, set_command
 from .commands.run import run
+from .commands.schedule import schedule_app
 from .commands.server import server_app
 from .commands.setup import setup
 from .commands.summary import summary
@@ -69,6 +71,7 @@ app.command("run", cls=ReuseCommand, rich_help_panel=EVALUATE)(run)
 app.command("analysis", cls=GroupedCommand, rich_help_panel=EVALUATE)(analysis)
 app.command("launch", cls=ReuseCommand, rich_help_panel=EVALUATE)(launch)
 app.command("summary", cls=GroupedCommand, rich_help_panel=EVALUATE)(summary)
+app.command("compare", cls=GroupedCommand, rich_help_panel=EVALUATE)(compare)
 app.command("list", cls=GroupedCommand, rich_help_panel=LAUNCHES)(list_command)
 app.command("status", cls=GroupedCommand, rich_help_panel=LAUNCHES)(status)
 app.command("attach", cls=GroupedCommand, rich_help_panel=LAUNCHES)(attach)
@@ -77,6 +80,7 @@ app.command("pause", cls=GroupedCommand, rich_help_panel=LAUNCHES)(pause)
 app.command("resume", cls=GroupedCommand, rich_help_panel=LAUNCHES)(resume)
 app.command("set", cls=GroupedCommand, rich_help_panel=LAUNCHES)(set_command)
 app.command("retry", cls=GroupedCommand, rich_help_panel=LAUNCHES)(retry)
+app.add_typer(schedule_app, name="schedule", rich_help_panel=LAUNCHES)
 app.add_typer(config_app, name="config", rich_help_panel=INSTALLATION)
 app.add_typer(server_app, name="server", rich_help_panel=INSTALLATION)
 app.command("setup", cls=GroupedCommand, rich_help_panel=INSTALLATION)(setup)

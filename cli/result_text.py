@@ -43,6 +43,8 @@ def request_lines(request: RequestResult, *, many: bool = False) -> list[str]:
     lines.append(f"Status: {request.status}")
     if request.error:
         lines.append(f"Reason: {request.error}")
+    if request.comparison:
+        lines.append(f"Compared: {request.comparison}")
     if request.run_dir:
         lines.append(f"Run directory: {request.run_dir}")
         lines += kept_lines(Path(request.run_dir))

@@ -88,6 +88,24 @@ async def find_troubles(handle: LaunchHandle, status: LaunchStatus) -> list[str]
 
 async def who_polls(client: Client, queue: str) -> str:
     """Why nobody may answer on a task queue: no worker polls it, or one that polled it is silent."""
+    age = await _last_poll(client, queue)
+    if age is None:
+        return f"no worker of the task queue {queue!r} answers"
+    if age < POLLED_WITHIN_SECONDS:
+        return f"no worker answers; the task queue {queue!r} was last polled {age:.0f} s ago"
+    return (
+        f"no worker polls the task queue {queue!r}; start one with: agentcompass worker --task-queue {queue}"
+    )
+
+
+async def is_polled(client: Client, queue: str) -> bool:
+    """Whether a worker polls a task queue; taken for granted where the server does not tell."""
+    age = await _last_poll(client, queue)
+    return age is None or age < POLLED_WITHIN_SECONDS
+
+
+async def _last_poll(client: Client, queue: str) -> float | None:
+    """Seconds since a worker polled a queue for workflows; ``None`` where we may not ask."""
     request = DescribeTaskQueueRequest(
         namespace=client.namespace,
         task_queue=TaskQueue(name=queue),
@@ -97,15 +115,10 @@ async def who_polls(client: Client, queue: str) -> str:
         answer = await client.workflow_service.describe_task_queue(request)
     except RPCError as error:
         if error.status is RPCStatusCode.PERMISSION_DENIED:
-            return f"no worker of the task queue {queue!r} answers"
+            return None
         raise
     last = max((poller.last_access_time.seconds for poller in answer.pollers), default=0)
-    age = max(0.0, time.time() - last)
-    if age < POLLED_WITHIN_SECONDS:
-        return f"no worker answers; the task queue {queue!r} was last polled {age:.0f} s ago"
-    return (
-        f"no worker polls the task queue {queue!r}; start one with: agentcompass worker --task-queue {queue}"
-    )
+    return max(0.0, time.time() - last)
 
 
 async def _described(

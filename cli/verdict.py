@@ -7,12 +7,13 @@ from dataclasses import dataclass, field
 
 from ..activities.metrics import Gate, check_gate_names, check_gates, parse_gate
 from ..contracts.errors import UsageError
-from ..contracts.launch import LaunchResult, RequestResult
+from ..contracts.launch import OVER_STATES, LaunchResult, LaunchStatus, RequestResult
 from ..contracts.metrics import MetricContract
 from ..contracts.request import AttemptsSpec
 from .result_text import load_report
 
 EXIT_INVALID = 1
+EXIT_CANCELLED = 130
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,13 @@ def judge_launch(result: LaunchResult, gates: Gates) -> Verdict:
     """Judge a finished launch."""
     ended_well = result.status == "completed"
     return judge(result.requests, gates, result.exit_code or (0 if ended_well else EXIT_INVALID))
+
+
+def exit_code_of(status: LaunchStatus) -> int:
+    """The exit code of a launch by its state; 0 while it goes on."""
+    if status.state not in OVER_STATES or status.state == "completed":
+        return 0
+    return EXIT_CANCELLED if status.state == "cancelled" else EXIT_INVALID
 
 
 def _gate_reasons(request: RequestResult, gates: Gates) -> list[str]:

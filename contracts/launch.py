@@ -152,6 +152,11 @@ class RequestResult(Contract):
     error: str = ""
     exit_code: int = 0
     """What the command line returns for this request: see the table in ``docs/cli.md``."""
+    comparison: str = ""
+    """One line on how it compares with the run before it of the same schedule."""
+    regression: str = ""
+    """Why the launch fails although this run may be valid: it is worse than the run before it, or cannot be
+    compared, and its schedule demands that it is not."""
 
     @property
     def valid(self) -> bool:

@@ -241,6 +241,16 @@ class OutputSpec(Contract):
     run_id: str = ""
 
 
+class ScheduledRun(Contract):
+    """Which schedule started a run, and for when."""
+
+    schedule: str
+    scheduled_at: str
+    """ISO 8601, in UTC."""
+    fail_on_regression: bool = False
+    """Whether the launch fails when this run is worse than the one before it."""
+
+
 class RequestMetadata(Contract):
     """Where the request came from."""
 
@@ -250,6 +260,8 @@ class RequestMetadata(Contract):
     explicit: list[str] = Field(default_factory=list)
     """Settings of ``execution`` that somebody wrote down (``execution.max_retries``), so that a recipe
     does not change one whose value happens to be the default."""
+    scheduled: ScheduledRun | None = None
+    """Set for runs that a schedule started."""
 
 
 class RunRequest(Contract):

@@ -33,13 +33,13 @@ Results go to standard output, progress and messages to standard error.
 | code | meaning |
 | ---: | --- |
 | 0 | The run completed. A low score is no failure; make it one with `--fail-under`. |
-| 1 | The run is over but not valid: a task ended with a FATAL issue, or the run failed or timed out; or it is below a gate (`--fail-under`, `--max-unevaluated`). Also an internal error. |
+| 1 | The run is over but not valid: a task ended with a FATAL issue, or the run failed or timed out; or it is below a gate (`--fail-under`, `--max-unevaluated`), or worse than the run before it (`--fail-on-regression`). Also an internal error. |
 | 2 | Bad usage, configuration or data. One message says what to change. |
 | 3 | A service that is needed cannot be reached: Temporal, or the model endpoint. |
 | 130 | Interrupted or cancelled. |
 
 `status`, `list` and the other commands that only look or ask return 0 when they could do so,
-whatever the state of the launch. With `AGENTCOMPASS_DEBUG=1` an error also prints its traceback.
+whatever the state of the launch; `status --exit-code` returns the launch's own. With `AGENTCOMPASS_DEBUG=1` an error also prints its traceback.
 """
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from temporalio.common import SearchAttributeKey, SearchAttributePair, TypedSearchAttributes
 
 from ..contracts import search_attributes as names
+from ..contracts.launch import LaunchSpec
 from ..contracts.request import RunRequest
 
 
@@ -35,3 +36,30 @@ def request_attributes(
             if value
         ]
     )
+
+
+def spec_attributes(launch_id: str, spec: LaunchSpec) -> TypedSearchAttributes:
+    """What a launch can be found by; its run id, too, when that is given and the same for all its requests."""
+    if len(spec.requests) > 1:
+        return launch_attributes(launch_id)
+    [request] = spec.requests
+    return request_attributes(launch_id, request, run_id=request.output.run_id)
+
+
+def launch_memo(spec: LaunchSpec) -> dict[str, str]:
+    """What a list of launches shows beside their state."""
+    scheduled = spec.requests[0].metadata.scheduled
+    return {"name": spec.name} | ({"schedule": scheduled.schedule} if scheduled else {})
+
+
+def launch_summary(spec: LaunchSpec) -> str:
+    """One line for the Temporal UI."""
+    if len(spec.requests) > 1:
+        return f"{spec.name or 'launch'} · {len(spec.requests)} requests"
+    [request] = spec.requests
+    return f"{request.benchmark.id} · {request.harness.id} · {request.model.id}"
+
+
+def launch_details(spec: LaunchSpec) -> str:
+    """Where results go, for the Temporal UI."""
+    return f"Results: `{spec.runtime.results_dir}`, at most {spec.task_concurrency} attempts at a time."

@@ -44,6 +44,7 @@ with workflow.unsafe.imports_passed_through():
     from .signals import model_of, text_of
 
 _OUTCOME = SearchAttributeKey.for_keyword(attributes.OUTCOME)
+_RUN_ID = SearchAttributeKey.for_keyword(attributes.RUN_ID)
 
 
 @workflow.defn(name=LAUNCH_WORKFLOW)
@@ -72,7 +73,11 @@ class LaunchWorkflow:
                 self._stop("cancelled", "cancelled")
         self._state = result.status
         outcome = "refused" if result.refused else result.status
-        workflow.upsert_search_attributes([_OUTCOME.value_set(outcome)])
+        found = [_OUTCOME.value_set(outcome)]
+        run_ids = {request.run_id for request in result.requests if request.run_id}
+        if len(run_ids) == 1:  # of the only request, or of all requests of a scheduled launch
+            found.append(_RUN_ID.value_set(run_ids.pop()))
+        workflow.upsert_search_attributes(found)
         self._show()
         return result
 
@@ -152,6 +157,8 @@ class LaunchWorkflow:
         status: LaunchStatusName
         if valid == len(self._input.spec.requests):
             status = "completed"  # also when it was stopped in the moment in which it was done
+            if any(result.regression for result in results):
+                status, code = "failed", 1
         elif self._stop_status == "timed_out":
             status, code = "timed_out", 1
         elif self._stop_status:
@@ -167,7 +174,8 @@ class LaunchWorkflow:
         )
 
     def _error(self, results: list[RequestResult]) -> str:
-        return self._stop_reason or "\n".join(result.error for result in results if result.error)
+        lines = [text for result in results for text in (result.error, result.regression) if text]
+        return self._stop_reason or "\n".join(lines)
 
     def _stop(self, status: str, reason: str) -> None:
         if self._stop_status:
@@ -245,7 +253,7 @@ def _state_of(member: Member) -> str:
     if result is None:
         return member.state
     value = "" if result.value is None else f" · {result.primary} = {result.value:.4f}"
-    return f"{result.status}{value} {result.error}".strip().replace("|", "/")
+    return f"{result.status}{value} {result.error or result.comparison}".strip().replace("|", "/")
 
 
 def _request_status(member: Member) -> RequestStatus:

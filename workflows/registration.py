@@ -3,5 +3,6 @@
 from .attempt import AttemptWorkflow
 from .launch import LaunchWorkflow
 from .request import RequestWorkflow
+from .scheduled_launch import ScheduledLaunchWorkflow
 
-WORKFLOWS: list[type] = [LaunchWorkflow, RequestWorkflow, AttemptWorkflow]
+WORKFLOWS: list[type] = [LaunchWorkflow, RequestWorkflow, AttemptWorkflow, ScheduledLaunchWorkflow]

@@ -1,7 +1,8 @@
 """Metrics: pure functions from stored records to the report of a run and its summary.
 
 Records become observations, a task's observations one number per series (:mod:`.reducers`), tasks a
-report (:mod:`.report`), the report ``summary.md`` and a verdict of the gates. No I/O, no clock.
+report (:mod:`.report`), the report ``summary.md`` and a verdict of the gates. No I/O, no clock; only
+:mod:`.comparison`, which is imported by itself, reads: two run directories.
 """
 
 from .aggregation import unplaced_categories

@@ -86,7 +86,7 @@ def build_report(
     ordered = sorted(tasks, key=lambda task: task.task_id)
     failed = any(item.fatal for task in ordered for item in task.attempts)
     plans = plan_series(contract, attempts)
-    series = [_SeriesTasks(plan, _reduce_all(ordered, plan, spec), failed) for plan in plans]
+    series = [_SeriesTasks(plan, reduce_all(ordered, plan, spec), failed) for plan in plans]
     numbers = [_series(item, spec) for item in series]
     return MetricReport(
         benchmark=benchmark_id,
@@ -101,9 +101,10 @@ def build_report(
     )
 
 
-def _reduce_all(
+def reduce_all(
     tasks: Sequence[TaskObservations], plan: SeriesPlan, spec: AggregationSpec
 ) -> list[tuple[TaskObservations, ReducedTask]]:
+    """Every task with its state and value in the series ``plan``, aggregated by ``spec``."""
     unplaced = set(unplaced_categories({task.category for task in tasks}, spec))
     pairs: list[tuple[TaskObservations, ReducedTask]] = []
     for task in tasks:

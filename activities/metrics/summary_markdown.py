@@ -8,6 +8,7 @@ from itertools import islice
 from pydantic import Field
 
 from ...contracts.base import Contract
+from ...contracts.comparison import Comparison
 from ...contracts.metrics import (
     CategoryValue,
     Estimate,
@@ -17,6 +18,7 @@ from ...contracts.metrics import (
     TaskObservations,
     UsageTotals,
 )
+from .comparison_markdown import comparison_section
 from .headline import format_interval, format_number, format_value, headline_parts
 from .text import markdown, table
 
@@ -43,17 +45,23 @@ class RunFacts(Contract):
     agentcompass_version: str = ""
 
 
-def render_summary(report: MetricReport, facts: RunFacts, tasks: Iterable[TaskObservations] = ()) -> str:
+def render_summary(
+    report: MetricReport,
+    facts: RunFacts,
+    tasks: Iterable[TaskObservations] = (),
+    comparison: Comparison | None = None,
+) -> str:
     """The text of ``summary.md``.
 
     ``tasks`` are those of the report; the ones that were evaluated in spite of an ERROR are listed from
-    them. Everything that comes from tasks, plugins or models is shown as literal text.
+    them. ``comparison`` is the one with the run before it. Everything that comes from tasks, plugins or models is shown as literal text.
     """
     sections = [
         [f"# {markdown(report.benchmark.upper())} Evaluation Results"],
         _headline(report),
         _facts(report, facts),
         _metrics(report),
+        comparison_section(comparison) if comparison else [],
         _breakdown(report, "category"),
         _breakdown(report, "hierarchy"),
         _problems(report, tasks),

@@ -1,5 +1,6 @@
 """The run store: everything in a run directory is written and read here."""
 
+from .browsing import BrowsedTask
 from .events import EventSource
 from .execution import ExecutionStore
 from .files import read_model, write_json_atomic
@@ -27,6 +28,7 @@ from .tasks import task_digest
 __all__ = [
     "AttemptAnalysis",
     "BorrowedRecord",
+    "BrowsedTask",
     "DriverRecord",
     "EventSource",
     "ExecutionStore",

@@ -10,9 +10,10 @@ from typing import Any
 
 import orjson
 
+from ...contracts.comparison import Comparison
 from ...contracts.metrics import MetricReport
 from ...contracts.records import AnalysisSummary, RunInfo, RunParams, RunStatus
-from .files import file_lock, read_json, read_model, remove_leftovers, write_atomic
+from .files import file_lock, find_model, read_json, read_model, remove_leftovers, write_atomic
 from .legacy import read_run_info
 from .writer import MaskingWriter
 
@@ -36,6 +37,7 @@ class RunFiles:
         self._params = run_dir / "params.json"
         self._metrics = run_dir / "metrics.json"
         self._summary = run_dir / "summary.md"
+        self._comparison = run_dir / "comparison.json"
         self._analysis = run_dir / "analysis_summary.json"
         self._analysis_text = run_dir / "analysis_summary.md"
         self._progress = run_dir / "progress.jsonl"
@@ -94,6 +96,14 @@ class RunFiles:
     def metrics(self) -> MetricReport:
         """What ``metrics.json`` says."""
         return read_model(self._metrics, MetricReport)
+
+    def save_comparison(self, comparison: Comparison) -> None:
+        """Write ``comparison.json``."""
+        self._writer.write_record(self._comparison, comparison, durable=True)
+
+    def comparison(self) -> Comparison | None:
+        """What ``comparison.json`` says; ``None`` for a run that was compared with no other."""
+        return find_model(self._comparison, Comparison)
 
     def save_summary(self, text: str) -> str:
         """Write ``summary.md``; returns its path relative to the run directory."""

@@ -29,6 +29,7 @@ from ...contracts.request import AttemptsSpec, RunRequest
 from ...contracts.scheduling import attempts_remaining
 from ...contracts.task import TaskSpec
 from ..redaction import REDACTOR, Redactor
+from .browsing import BrowsedTask, browse
 from .checkpoints import AttemptCheckpoints
 from .evaluation_checkpoints import EvaluationCheckpoints
 from .execution import ExecutionStore
@@ -341,6 +342,14 @@ class RunStore:
         Works without a task list, as in a run of an older version. RecordError for a broken record.
         """
         return (read_task_for_display(path) for path in self._records.paths())
+
+    def browse(self, *, by_file: bool = False) -> Iterator[BrowsedTask]:
+        """Every task for showing it, also damaged and older ones, one in memory at a time.
+
+        Without a task list, or with ``by_file``, every record file. Raises RecordError for a damaged list only.
+        """
+        entries = None if by_file or not self.has_tasks() else self._tasks.entries()
+        return browse(entries, self._records, self.run_dir)
 
     def _finish(self, record: TaskRecord) -> None:
         """Write the record, then remove what it was made of."""

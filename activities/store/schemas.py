@@ -11,6 +11,7 @@ from pathlib import Path
 import orjson
 from pydantic import BaseModel
 
+from ...contracts.comparison import Comparison
 from ...contracts.launch import LaunchSummary
 from ...contracts.metrics import MetricReport
 from ...contracts.records import (
@@ -28,6 +29,7 @@ from ...contracts.records import (
 SCHEMAS: dict[str, type[BaseModel]] = {
     "analysis_summary": AnalysisSummary,
     "attempt_checkpoint": AttemptCheckpoint,
+    "comparison": Comparison,
     "evaluation_checkpoint": EvaluationCheckpoint,
     "launch_summary": LaunchSummary,
     "metrics": MetricReport,

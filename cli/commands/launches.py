@@ -46,11 +46,21 @@ def attach(
     return asyncio.run(join())
 
 
-def status(launch: LaunchId, as_json: AsJson = False) -> int:
+def status(
+    launch: LaunchId,
+    exit_code: Annotated[
+        bool,
+        typer.Option(
+            "--exit-code", help="Exit as the launch did: 1 when it did not end well, 130 cancelled."
+        ),
+    ] = False,
+    as_json: AsJson = False,
+) -> int:
     """Show how far a launch is."""
     import asyncio
 
     from .. import launcher
+    from ..verdict import exit_code_of
     from .output import print_json
 
     found = asyncio.run(launcher.status(launch))
@@ -58,7 +68,7 @@ def status(launch: LaunchId, as_json: AsJson = False) -> int:
         print_json(found)
     else:
         print("\n".join(status_lines(found)))
-    return 0
+    return exit_code_of(found) if exit_code else 0
 
 
 def pause(

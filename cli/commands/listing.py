@@ -56,8 +56,8 @@ def _list_launches(as_json: bool) -> int:
     if as_json:
         print_json([item.model_dump(mode="json") for item in launches])
         return 0
-    rows = [(item.launch_id, item.status, item.started_at, item.name) for item in launches]
-    print_table(("LAUNCH", "STATUS", "STARTED", "NAME"), rows)
+    rows = [(item.launch_id, item.status, item.started_at, item.name, item.schedule) for item in launches]
+    print_table(("LAUNCH", "STATUS", "STARTED", "NAME", "SCHEDULE"), rows)
     return 0
 
 

@@ -2,10 +2,16 @@
 
 from .arguments import LATEST, RunArguments
 from .launch_file import LaunchArguments, ResolvedLaunch, resolve_launch
-from .listing import ShownValue, effective_values, file_values
+from .listing import ShownValue, effective_values, file_values, masked_spec, spec_values
 from .places import Origin
 from .resolve import ResolvedRun, resolve_run
-from .secret_store import HomeSecretStore, StoreLiteral, leave_literal, refuse_literal
+from .secret_store import (
+    HomeSecretStore,
+    StoreLiteral,
+    leave_literal,
+    refuse_literal,
+    refuse_literal_of_schedule,
+)
 
 __all__ = [
     "LATEST",
@@ -20,7 +26,10 @@ __all__ = [
     "effective_values",
     "file_values",
     "leave_literal",
+    "masked_spec",
     "refuse_literal",
+    "refuse_literal_of_schedule",
     "resolve_launch",
     "resolve_run",
+    "spec_values",
 ]

@@ -9,6 +9,7 @@ from pathlib import Path as FilePath
 
 from pydantic import JsonValue
 
+from ...contracts.launch import LaunchSpec
 from ...contracts.secrets import MASK, is_secret_reference, is_sensitive_name
 from .checks import check_file, without_empty_sections
 from .documents import read_document
@@ -62,6 +63,30 @@ def file_values(
         for path, value in _leaves(merged.data, ())
         if path
     ]
+
+
+def masked_spec(spec: LaunchSpec, *, defaults: bool = True) -> dict[str, JsonValue]:
+    """A resolved launch with secrets masked; with or without the values that are defaults."""
+    hidden = {"requests": {"__all__": {"metadata"}}}
+    values = spec.model_dump(mode="json", exclude=hidden, exclude_defaults=not defaults)
+    values["requests"] = [
+        {"name": request.metadata.request_name, **dumped}
+        for request, dumped in zip(spec.requests, values["requests"], strict=True)
+    ]
+    return {key: _masked((key,), value) for key, value in values.items()}
+
+
+def spec_values(spec: LaunchSpec) -> list[tuple[str, JsonValue]]:
+    """The values of a resolved launch that are not defaults, by dotted path, secrets masked."""
+    return [(dotted(path), value) for path, value in _leaves(masked_spec(spec, defaults=False), ())]
+
+
+def _masked(path: Path, value: JsonValue) -> JsonValue:
+    if isinstance(value, dict):
+        return {key: _masked((*path, key), item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_masked((*path, index), item) for index, item in enumerate(value)]
+    return mask(path, value)
 
 
 def mask(path: Path, value: JsonValue) -> JsonValue:

@@ -61,6 +61,16 @@ def refuse_literal(value: str) -> str:
     )
 
 
+def refuse_literal_of_schedule(value: str) -> str:
+    """For a schedule, which outlives every file that a launch removes with its keys."""
+    del value
+    raise ConfigurationError(
+        "a secret cannot be given literally to a schedule, because it would have to be kept for as long as that "
+        "exists; set it as an environment variable of the worker and write ${NAME} or env:NAME here, or keep it "
+        "in a file and write file:/path"
+    )
+
+
 def leave_literal(value: str) -> str:
     """For commands that start nothing: stands in for the reference without writing anything."""
     del value

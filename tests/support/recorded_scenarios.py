@@ -28,6 +28,7 @@ async def record_all(client: Client) -> Recorded:
         _retried_attempt,
         _fresh_attempt,
         _continued_request,
+        _scheduled_launch,
     ):
         found.update(await scenario(client))
     return found
@@ -89,6 +90,14 @@ async def _continued_request(client: Client) -> Recorded:
             "request-continued-1": await first.fetch_history(),
             "request-continued-2": await client.get_workflow_handle(handle.id).fetch_history(),
         }
+
+
+async def _scheduled_launch(client: Client) -> Recorded:
+    """What a schedule starts: a launch of its own."""
+    async with stage(client, FakeActivities(["a"])) as scene:
+        handle = await scene.scheduled()
+        await handle.result()
+        return {"scheduled-launch": await handle.fetch_history()}
 
 
 _COMMANDS: dict[int, Callable[[HistoryEvent], str]] = {

@@ -36,6 +36,11 @@ from agentcompass.contracts.request import (
     RequestMetadata,
     RunRequest,
 )
+from agentcompass.contracts.schedules import (
+    SCHEDULED_LAUNCH_WORKFLOW,
+    ScheduledLaunchInput,
+    ScheduledLaunchResult,
+)
 from agentcompass.contracts.search_attributes import SEARCH_ATTRIBUTES
 from agentcompass.contracts.workflows import (
     ATTEMPT_WORKFLOW,
@@ -159,6 +164,19 @@ class Stage:
             id=launch_workflow_id(self.launch_id),
             task_queue=self.queue,
             result_type=LaunchResult,
+        )
+
+    async def scheduled(self, *requests: RunRequest) -> WorkflowHandle[Any, ScheduledLaunchResult]:
+        """Do what a schedule called like this stage does at a scheduled time."""
+        spec = LaunchSpec(
+            runtime=LaunchRuntime(heartbeat_timeout_seconds=5), requests=list(requests) or [run_request()]
+        )
+        return await self.client.start_workflow(
+            SCHEDULED_LAUNCH_WORKFLOW,
+            ScheduledLaunchInput(schedule=self.launch_id, cron="0 2 * * *", spec=spec),
+            id=f"schedule/{self.launch_id}-now",
+            task_queue=self.queue,
+            result_type=ScheduledLaunchResult,
         )
 
     def attempt_of(self, task_id: str, attempt: int = 1) -> WorkflowHandle[Any, AttemptOutcome]:

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from agentcompass.cli.result_text import render_result
-from agentcompass.cli.verdict import judge_launch, parse_gates
+from agentcompass.cli.verdict import exit_code_of, judge_launch, parse_gates
 from agentcompass.contracts import UsageError
-from agentcompass.contracts.launch import LaunchResult, RequestResult
+from agentcompass.contracts.launch import LaunchResult, LaunchStatus, LaunchStatusName, RequestResult
 from agentcompass.contracts.metrics import Interval, MetricCounts, MetricKind, MetricReport, MetricSeries
 
 COUNTS = MetricCounts(total=10, evaluated=8, unavailable=2)
@@ -128,3 +128,18 @@ def test_result_text_without_metrics_file_uses_the_numbers_of_the_result():
         "Status: failed",
         "Reason: a task is FATAL",
     ]
+
+
+@pytest.mark.parametrize(
+    ("state", "code"),
+    [
+        ("running", 0),
+        ("paused", 0),
+        ("completed", 0),
+        ("failed", 1),
+        ("partial_failure", 1),
+        ("cancelled", 130),
+    ],
+)
+def test_the_state_of_a_launch_as_an_exit_code(state: LaunchStatusName, code: int) -> None:
+    assert exit_code_of(LaunchStatus(launch_id="l", state=state)) == code

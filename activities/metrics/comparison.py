@@ -1,0 +1,180 @@
+"""Two runs of the same benchmark, task by task: what became better, what worse, and how sure that is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from ...contracts.comparison import ComparedRun, Comparison
+from ...contracts.errors import UsageError
+from ...contracts.issues import Issue, IssuePhase, Severity
+from ...contracts.metrics import (
+    AggregationSpec,
+    MetricContract,
+    MetricReport,
+    MetricSeries,
+    Reducer,
+    TaskObservations,
+)
+from ...contracts.records import TaskRecord
+from ..classification import make_issue
+from ..recorded_report import FoundReport, find_report
+from ..store import BrowsedTask, RunStore, open_store
+from .changes import ComparedTask, find_changes, regressions_of
+from .observations import observe_task
+from .report import reduce_all
+from .series import SeriesPlan
+
+
+def compare_runs(old: Path, new: Path) -> Comparison:
+    """Compare the primary metric of two run directories; needs no server and no plugin, writes nothing.
+
+    Raises ``RecordError`` when one is not a run or has no report, ``UsageError`` when they have no number
+    in common that could be compared.
+    """
+    before, after = _Side.read(old), _Side.read(new)
+    if before.report.benchmark != after.report.benchmark:
+        raise UsageError(
+            f"the runs evaluate different benchmarks: {before.report.benchmark!r} and {after.report.benchmark!r}"
+        )
+    old_series, new_series = _series_to_compare(before.report, after.report)
+    spec = after.report.aggregation
+    changes = find_changes(
+        before.tasks(old_series, spec), after.tasks(new_series, spec), new_series.kind, spec
+    )
+    found = Comparison(
+        benchmark=after.report.benchmark,
+        metric=new_series.metric,
+        old=before.facts(old_series),
+        new=after.facts(new_series),
+        **dict(changes),
+        notes=[
+            *before.notes("old"),
+            *after.notes("new"),
+            *_differences(before, after, old_series, new_series),
+        ],
+    )
+    return found.model_copy(update={"regressions": regressions_of(found)})
+
+
+@dataclass(frozen=True)
+class _Side:
+    """One of the two runs."""
+
+    store: RunStore
+    found: FoundReport
+    status: str
+
+    @classmethod
+    def read(cls, path: Path) -> _Side:
+        store = open_store(path.resolve())
+        info = store.files.run_info()
+        return cls(store, find_report(store), info.status or "")
+
+    @property
+    def report(self) -> MetricReport:
+        return self.found.report
+
+    def facts(self, series: MetricSeries) -> ComparedRun:
+        request = self.store.request()
+        return ComparedRun(
+            run_id=self.store.run_id,
+            run_dir=str(self.store.run_dir),
+            model=request.model.id,
+            harness=request.harness.id,
+            environment=request.environment.id,
+            status=self.status,
+            series=series.id,
+            evaluation_failed=self.report.evaluation_failed,
+            value=series.value,
+            reference_value=series.reference_value,
+            interval=series.interval or series.reference_interval,
+            counts=series.counts,
+            attempt_coverage=series.attempt_coverage,
+        )
+
+    def tasks(self, series: MetricSeries, spec: AggregationSpec) -> dict[str, ComparedTask]:
+        """All selected tasks by id; of each record only what the series needs stays in memory."""
+        contract = MetricContract(primary=series.metric, metrics={series.metric: series.kind})
+        digests: dict[str, str] = {}
+        observed: list[TaskObservations] = []
+        for task in self.store.browse():
+            digests[task.task_id] = task.digest
+            observed.append(_observe(task, contract, self.report.attempts.k))
+        plan = SeriesPlan(series.metric, series.kind, series.reducer, series.k)
+        pairs = reduce_all(observed, plan, spec)
+        return {reduced.task_id: ComparedTask(digests[reduced.task_id], reduced) for _, reduced in pairs}
+
+    def notes(self, name: str) -> list[str]:
+        found = [f"the {name} run's report was {self.found.note}"] if self.found.note else []
+        if not self.status:
+            found.append(f"the {name} run is not over")
+        elif self.status != "completed":
+            found.append(f"the {name} run ended as {self.status}")
+        return found
+
+
+def _observe(task: BrowsedTask, contract: MetricContract, k: int) -> TaskObservations:
+    """What the task contributes; metrics other than the compared one are not looked at."""
+    if not isinstance(task.record, TaskRecord):
+        return TaskObservations(
+            task_id=task.task_id, category=task.category, expected_attempts=k, issue=_unreadable(task)
+        )
+    attempts = {
+        number: attempt.model_copy(
+            update={
+                "metrics": {
+                    name: attempt.metrics[name] for name in attempt.metrics if name in contract.metrics
+                }
+            }
+        )
+        for number, attempt in task.record.attempts.items()
+    }
+    return observe_task(task.record.model_copy(update={"attempts": attempts}), contract)
+
+
+def _unreadable(task: BrowsedTask) -> Issue | None:
+    reason = task.problem or (
+        task.record.reason if task.record and not isinstance(task.record, TaskRecord) else ""
+    )
+    return make_issue(Severity.ERROR, IssuePhase.EVALUATE, "record_unreadable", reason) if reason else None
+
+
+def _series_to_compare(old: MetricReport, new: MetricReport) -> tuple[MetricSeries, MetricSeries]:
+    """The primary series, or means of the same metric, or what else both have. Raises ``UsageError``."""
+    first, second = old.headline(), new.headline()
+    if first and second and (first.id == second.id or _both_means(first, second)):
+        return first, second
+    known = {series.id: series for series in old.series}
+    shared = next((series for series in new.series if series.id in known), None)
+    if shared is None:
+        raise UsageError(
+            f"the runs have no number in common: the old one has {', '.join(known) or 'none'}, "
+            f"the new one {', '.join(series.id for series in new.series) or 'none'}"
+        )
+    return known[shared.id], shared
+
+
+def _both_means(old: MetricSeries, new: MetricSeries) -> bool:
+    """Means over different numbers of attempts estimate the same; pass@k for different k does not."""
+    means = {Reducer.NATIVE, Reducer.AVG}
+    return old.metric == new.metric and old.kind is new.kind and {old.reducer, new.reducer} <= means
+
+
+def _differences(
+    before: _Side, after: _Side, old_series: MetricSeries, new_series: MetricSeries
+) -> list[str]:
+    """Settings that differ and that a reader of the numbers should know of."""
+    notes: list[str] = []
+    if new_series.id != after.report.primary:
+        notes.append(f"compared is {new_series.id}, because the headlines of the runs differ")
+    elif old_series.id != new_series.id:
+        notes.append(f"{old_series.id} of the old run is compared with {new_series.id} of the new one")
+    if before.report.aggregation != after.report.aggregation:
+        notes.append("the runs aggregate differently; the difference is aggregated as in the new run")
+    for what in ("harness", "environment"):
+        old_id = getattr(before.store.request(), what).id
+        new_id = getattr(after.store.request(), what).id
+        if old_id != new_id:
+            notes.append(f"the {what} differs: {old_id} and {new_id}")
+    return notes

@@ -1,0 +1,68 @@
+"""Reading a run for showing it: every task, whatever state its record is in. Never raises for a record."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from ...contracts.errors import RecordError
+from ...contracts.records import TaskRecord
+from .legacy import UnclassifiedTask, read_task_for_display
+from .state import TaskEntry
+from .task_records import ERROR_PREFIX, TaskRecords
+
+MAX_RECORD_BYTES = 256 * 1024 * 1024
+"""A larger record is named but not read, so that one task cannot take all memory."""
+
+
+@dataclass(frozen=True)
+class BrowsedTask:
+    """One task as far as it can be read."""
+
+    task_id: str
+    category: str
+    digest: str = ""
+    """Of the task's content, in hex; empty when the run has no task list."""
+    path: Path | None = None
+    """Its record file; ``None`` for a task that is not finished."""
+    record: TaskRecord | UnclassifiedTask | None = None
+    problem: str = ""
+    """Why there is a file but no record."""
+
+
+def browse(
+    entries: tuple[TaskEntry, ...] | None, records: TaskRecords, run_dir: Path
+) -> Iterator[BrowsedTask]:
+    """Every entry of the task list, or, without a list, every record file; one record in memory at a time."""
+    if entries is None:
+        for path in records.paths():
+            stem = path.stem.removeprefix(ERROR_PREFIX)
+            yield _read(BrowsedTask(stem, "", path=path), run_dir)
+        return
+    for entry in entries:
+        task = BrowsedTask(entry.task_id, entry.category, entry.digest, records.path(entry.task_id))
+        yield _read(task, run_dir)
+
+
+def _read(task: BrowsedTask, run_dir: Path) -> BrowsedTask:
+    if task.path is None:
+        return task
+    record, problem = _record(task.path, run_dir)
+    task_id, category = task.task_id, task.category
+    if record is not None and not task.digest:  # no task list: the record alone knows the id
+        task_id = record.task_id
+        category = record.category if isinstance(record, TaskRecord) else ""
+    return BrowsedTask(task_id, category, task.digest, task.path, record, problem)
+
+
+def _record(path: Path, run_dir: Path) -> tuple[TaskRecord | UnclassifiedTask | None, str]:
+    try:
+        size = path.stat(follow_symlinks=False).st_size
+        if size > MAX_RECORD_BYTES:
+            return None, f"{path.name} has {size / 1e6:.0f} MB, too much to be shown"
+        return read_task_for_display(path), ""
+    except RecordError as error:
+        return None, str(error).replace(f"{run_dir}/", "")
+    except OSError as error:  # it vanished, or may not be read
+        return None, f"{path.name}: cannot be read: {error.strerror}"

@@ -1,0 +1,54 @@
+"""``agentcompass compare``: what changed between two runs of the same benchmark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .gate_flags import PANEL, AsJson
+
+
+def compare(
+    old: Annotated[
+        Path, typer.Argument(metavar="OLD_RUN_DIR", help="The run to compare with.", show_default=False)
+    ],
+    new: Annotated[
+        Path, typer.Argument(metavar="NEW_RUN_DIR", help="The run that is judged.", show_default=False)
+    ],
+    fail_on_regression: Annotated[
+        bool,
+        typer.Option(
+            "--fail-on-regression",
+            rich_help_panel=PANEL,
+            help="Exit with 1 when the new run is worse: the interval of the difference lies below 0, "
+            "tasks lost their score, or nothing can be compared.",
+        ),
+    ] = False,
+    as_json: AsJson = False,
+) -> int:
+    """Compare two run directories task by task; needs no server.
+
+    The difference of the primary metric is taken over the tasks that both runs evaluated, with a paired
+    95 % interval. Larger numbers count as better.
+
+    Exit codes: 0 compared; 1 worse, with --fail-on-regression, or not a readable run; 2 bad usage.
+    """
+    import sys
+
+    from ...activities.metrics.comparison import compare_runs
+    from ..comparison_text import comparison_lines
+    from .output import print_json
+    from .run_directory import run_directory
+
+    found = compare_runs(run_directory(old, None), run_directory(new, None))
+    if as_json:
+        print_json(found)
+    else:
+        print("\n".join(comparison_lines(found)))
+    if not fail_on_regression:
+        return 0
+    for reason in found.regressions:
+        print(f"Not passed: {reason}", file=sys.stderr)
+    return 1 if found.regressed else 0

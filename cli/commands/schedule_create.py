@@ -1,0 +1,114 @@
+"""``agentcompass schedule create``: a launch file and the times at which it is launched."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .gate_flags import AsJson
+
+TIMES = "Times"
+RUNS = "Runs"
+
+
+def create(
+    name: Annotated[
+        str,
+        typer.Argument(metavar="NAME", help="Letters, digits, '.', '_' and '-'; a folder in the results."),
+    ],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The launch file (YAML or JSON).")],
+    cron: Annotated[
+        str,
+        typer.Option(
+            "--cron",
+            metavar="'M H DOM MON DOW'",
+            rich_help_panel=TIMES,
+            help="When: minute, hour, day of month, month, day of week; or @daily and the like.",
+        ),
+    ],
+    timezone: Annotated[
+        str, typer.Option("--timezone", metavar="ZONE", rich_help_panel=TIMES, help="Such as Europe/Berlin.")
+    ] = "UTC",
+    overlap: Annotated[
+        str,
+        typer.Option(
+            "--overlap",
+            metavar="skip|buffer-one|cancel-other|allow-all",
+            rich_help_panel=TIMES,
+            help="What happens at a time when an earlier launch is not over.",
+        ),
+    ] = "skip",
+    catchup_window_seconds: Annotated[
+        float,
+        typer.Option(
+            "--catchup-window-seconds",
+            metavar="N",
+            rich_help_panel=TIMES,
+            help="How late a launch may start for which no server was there in time.",
+        ),
+    ] = 3600,
+    paused: Annotated[
+        bool, typer.Option("--paused", rich_help_panel=TIMES, help="Start nothing until `schedule resume`.")
+    ] = False,
+    fail_on_regression: Annotated[
+        bool,
+        typer.Option(
+            "--fail-on-regression",
+            rich_help_panel=RUNS,
+            help="A launch fails when a run is worse than the run before it.",
+        ),
+    ] = False,
+    results_dir: Annotated[
+        str | None,
+        typer.Option(
+            "--results-dir", metavar="DIR", rich_help_panel=RUNS, help="Where the schedule's folder goes."
+        ),
+    ] = None,
+    config: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--config", metavar="FILE", help="Configuration file below the launch file; repeatable."
+        ),
+    ] = None,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Give a schedule that exists these times and this plan.")
+    ] = False,
+    as_json: AsJson = False,
+) -> int:
+    """Launch a plan by the clock.
+
+    The plan is resolved now: paths become absolute, and later changes of the file count only after
+    `--replace`. Secrets stay references, which workers read.
+    """
+    import asyncio
+
+    from ...contracts.schedules import OverlapPolicy, ScheduledLaunchInput
+    from ..schedules import service, text
+    from ..schedules.checks import check_catchup, check_name, check_times, plan_of
+    from ..schedules.definition import ScheduleOptions
+    from .choices import one_of
+    from .output import print_json, warn
+    from .schedule import facts_json
+
+    check_name(name)
+    check_catchup(catchup_window_seconds)
+    policy = OverlapPolicy(one_of(overlap, tuple(item.value for item in OverlapPolicy), "--overlap"))
+    warnings = check_times(cron, timezone)
+    spec, more = plan_of(file, config or (), results_dir)
+    for warning in [*warnings, *more]:
+        warn(warning)
+    input = ScheduledLaunchInput(
+        schedule=name, cron=cron, timezone=timezone, spec=spec, fail_on_regression=fail_on_regression
+    )
+    options = ScheduleOptions(policy, catchup_window_seconds, paused)
+    facts = asyncio.run(service.create(input, options, replace_it=replace))
+    if as_json:
+        print_json(facts_json(facts))
+    else:
+        print("\n".join(text.facts_lines(facts)))
+        print(f"Try it now: agentcompass schedule trigger {name}")
+    for note in text.service_notes(facts):
+        warn(note)
+    return 0

@@ -1,0 +1,1 @@
+"""Schedules: launches that Temporal starts by the clock."""
