@@ -59,14 +59,15 @@ def progress_of(status: LaunchStatus, snapshot: ProgressSnapshot | None) -> list
     """One entry for each request; ``snapshot`` adds phases to the request that it belongs to."""
     single = len(status.requests) == 1
     return [
-        _request(item, snapshot if snapshot and (single or snapshot.run_id == item.run_id) else None)
+        _request(item, snapshot if snapshot and (single or snapshot.run_id == item.run_id) else None, single)
         for item in status.requests
     ]
 
 
-def _request(item: RequestStatus, snapshot: ProgressSnapshot | None) -> RequestProgress:
+def _request(item: RequestStatus, snapshot: ProgressSnapshot | None, single: bool) -> RequestProgress:
+    """``single``: what is evaluated tells enough; several requests are told apart by their names."""
     phases = sorted(snapshot.current_phase_counts.items()) if snapshot else []
-    label = f"{item.benchmark}/{item.model}" if item.benchmark else item.key
+    label = f"{item.benchmark}/{item.model}" if single and item.benchmark else item.key
     return RequestProgress(
         label=label,
         status=item.state,

@@ -204,11 +204,14 @@ class SummarizedRequest(Contract):
     reference_value: float | None = None
     error: str = ""
     exit_code: int = 0
+    comparison: str = ""
+    regression: str = ""
 
     @classmethod
     def of(cls, result: RequestResult, run_dir: str) -> SummarizedRequest:
         """The same numbers. ``key`` becomes ``name``: a field of that name would be masked as a secret."""
-        return cls(name=result.key, **{**result.model_dump(exclude={"key"}), "run_dir": run_dir})
+        shared = result.model_dump(include=set(cls.model_fields))
+        return cls(name=result.key, **{**shared, "run_dir": run_dir})
 
 
 class LaunchSummary(Contract):
