@@ -25,6 +25,7 @@ from .commands.schedule import schedule_app
 from .commands.server import server_app
 from .commands.setup import setup
 from .commands.summary import summary
+from .commands.view import view
 from .commands.worker import worker
 from .help import GroupedCommand, GroupedGroup, ReuseCommand
 
@@ -72,6 +73,7 @@ app.command("analysis", cls=GroupedCommand, rich_help_panel=EVALUATE)(analysis)
 app.command("launch", cls=ReuseCommand, rich_help_panel=EVALUATE)(launch)
 app.command("summary", cls=GroupedCommand, rich_help_panel=EVALUATE)(summary)
 app.command("compare", cls=GroupedCommand, rich_help_panel=EVALUATE)(compare)
+app.command("view", cls=GroupedCommand, rich_help_panel=EVALUATE)(view)
 app.command("list", cls=GroupedCommand, rich_help_panel=LAUNCHES)(list_command)
 app.command("status", cls=GroupedCommand, rich_help_panel=LAUNCHES)(status)
 app.command("attach", cls=GroupedCommand, rich_help_panel=LAUNCHES)(attach)

@@ -7,23 +7,18 @@ from pathlib import Path
 
 from ...contracts.comparison import ComparedRun, Comparison
 from ...contracts.errors import UsageError
-from ...contracts.issues import Issue, IssuePhase, Severity
 from ...contracts.metrics import (
     AggregationSpec,
-    MetricContract,
     MetricReport,
     MetricSeries,
     Reducer,
     TaskObservations,
 )
-from ...contracts.records import TaskRecord
-from ..classification import make_issue
 from ..recorded_report import FoundReport, find_report
-from ..store import BrowsedTask, RunStore, open_store
+from ..store import RunStore, open_store
+from .browsed import observe_browsed, plan_of
 from .changes import ComparedTask, find_changes, regressions_of
-from .observations import observe_task
 from .report import reduce_all
-from .series import SeriesPlan
 
 
 def compare_runs(old: Path, new: Path) -> Comparison:
@@ -95,14 +90,12 @@ class _Side:
 
     def tasks(self, series: MetricSeries, spec: AggregationSpec) -> dict[str, ComparedTask]:
         """All selected tasks by id; of each record only what the series needs stays in memory."""
-        contract = MetricContract(primary=series.metric, metrics={series.metric: series.kind})
         digests: dict[str, str] = {}
         observed: list[TaskObservations] = []
         for task in self.store.browse():
             digests[task.task_id] = task.digest
-            observed.append(_observe(task, contract, self.report.attempts.k))
-        plan = SeriesPlan(series.metric, series.kind, series.reducer, series.k)
-        pairs = reduce_all(observed, plan, spec)
+            observed.append(observe_browsed(task, series, self.report.attempts.k))
+        pairs = reduce_all(observed, plan_of(series), spec)
         return {reduced.task_id: ComparedTask(digests[reduced.task_id], reduced) for _, reduced in pairs}
 
     def notes(self, name: str) -> list[str]:
@@ -112,32 +105,6 @@ class _Side:
         elif self.status != "completed":
             found.append(f"the {name} run ended as {self.status}")
         return found
-
-
-def _observe(task: BrowsedTask, contract: MetricContract, k: int) -> TaskObservations:
-    """What the task contributes; metrics other than the compared one are not looked at."""
-    if not isinstance(task.record, TaskRecord):
-        return TaskObservations(
-            task_id=task.task_id, category=task.category, expected_attempts=k, issue=_unreadable(task)
-        )
-    attempts = {
-        number: attempt.model_copy(
-            update={
-                "metrics": {
-                    name: attempt.metrics[name] for name in attempt.metrics if name in contract.metrics
-                }
-            }
-        )
-        for number, attempt in task.record.attempts.items()
-    }
-    return observe_task(task.record.model_copy(update={"attempts": attempts}), contract)
-
-
-def _unreadable(task: BrowsedTask) -> Issue | None:
-    reason = task.problem or (
-        task.record.reason if task.record and not isinstance(task.record, TaskRecord) else ""
-    )
-    return make_issue(Severity.ERROR, IssuePhase.EVALUATE, "record_unreadable", reason) if reason else None
 
 
 def _series_to_compare(old: MetricReport, new: MetricReport) -> tuple[MetricSeries, MetricSeries]:
