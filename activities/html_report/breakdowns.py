@@ -8,7 +8,7 @@ from ...contracts.metrics import UNCATEGORIZED, CategoryValue, Estimate, MetricK
 from ..metrics.headline import format_interval, format_value
 from .blocks import section, table
 from .charts import Scale, axis, interval_bar, shown
-from .markup import Child, Html, element, join
+from .markup import Child, Html, element
 from .numbers import count
 from .rows import category_label
 
@@ -21,7 +21,7 @@ def metrics(report: MetricReport) -> Html:
     rows = []
     for series in report.series:
         scale = Scale.over([series], series.kind)
-        rows.append((join(series.id), *_cells(series, scale)))
+        rows.append((element("span", series.id), *_cells(series, scale)))
     head = (
         "Metric",
         "Value",
@@ -40,7 +40,7 @@ def _cells(estimate: Estimate, scale: Scale) -> tuple[Child, ...]:
     covered = estimate.counts
     _, interval = shown(estimate)
     return (
-        format_value(estimate),
+        element("span", format_value(estimate)),
         interval_bar(estimate, scale),
         format_interval(interval),
         f"{covered.evaluated}/{covered.total}",
@@ -110,7 +110,9 @@ def exclusions(report: MetricReport) -> Html | None:
         if more
         else None
     )
-    summary = element("summary", f"{count(len(report.exclusions))} entries")
+    summary = element(
+        "summary", f"{count(len(report.exclusions))} {'entry' if len(report.exclusions) == 1 else 'entries'}"
+    )
     body = element(
         "details", summary, table(("Task", "Category", "State", "Code", "Reason"), rows), note, open=more == 0
     )

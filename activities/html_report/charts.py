@@ -83,8 +83,8 @@ def share_bar(share: float, kind: str) -> Html:
 
 def axis(scale: Scale) -> Html:
     """The numbers at both ends of a scale."""
-    ends = (element("span", format_number(scale.low)), element("span", format_number(scale.high)))
-    return element("span", join(*ends), class_="axis")
+    ends = [element("span", f"{number:.6g}") for number in (scale.low, scale.high)]
+    return element("span", join(ends), class_="axis")
 
 
 def _rect(kind: str, x: float, width: float, *, y: int, height: int, title: Html | None = None) -> Html:

@@ -20,6 +20,8 @@ MAX_STEPS = 400
 MAX_ITEMS = 50
 """Issues, tool calls of a step, artifacts, metrics and findings: of each at most so many are shown."""
 _SHORT = 300
+_LEAST_ATTEMPT_CHARS = 300
+"""With less an attempt would tell nothing; then fewer attempts are shown."""
 
 
 class IssueDetail(Contract):
@@ -107,7 +109,7 @@ def _fill(detail: TaskDetail, record: TaskRecord, budget: TextBudget) -> None:
     detail.retries = record.retry_count
     detail.truth = budget.take(record.ground_truth, 0.1)
     attempts = sorted(record.attempts.items(), key=lambda item: (len(item[0]), item[0]))
-    shown = attempts[:MAX_ATTEMPTS]
+    shown = attempts[: max(1, min(MAX_ATTEMPTS, budget.left // _LEAST_ATTEMPT_CHARS))]
     detail.more_attempts = len(attempts) - len(shown)
     pool = budget.part(0.8)
     for index, (number, attempt) in enumerate(shown):
@@ -120,22 +122,20 @@ def _fill(detail: TaskDetail, record: TaskRecord, budget: TextBudget) -> None:
 def _attempt(number: str, record: AttemptRecord, budget: TextBudget) -> AttemptDetail:
     """First what explains the result, then the answer, then the steps."""
     detail = AttemptDetail(
-        number=budget.take(number, 0.01),
+        number=budget.name(number),
         status=record.status.value,
-        metrics={budget.take(name, 0.01): value for name, value in islice(record.metrics.items(), MAX_ITEMS)},
+        metrics={budget.name(name): value for name, value in islice(record.metrics.items(), MAX_ITEMS)},
         issues=[
             IssueDetail(
                 severity=issue.severity.value,
                 phase=issue.phase.value,
-                code=budget.take(issue.code, 0.05),
+                code=budget.name(issue.code),
                 message=budget.take(REDACTOR.text(issue.message), 0.15),
             )
             for issue in record.issues[:MAX_ITEMS]
         ],
-        timings={
-            budget.take(name, 0.01): value for name, value in islice(record.meta.timings.items(), MAX_ITEMS)
-        },
-        artifacts=[budget.take(name, 0.02) for name in islice(record.artifacts, MAX_ITEMS)],
+        timings={budget.name(name): value for name, value in islice(record.meta.timings.items(), MAX_ITEMS)},
+        artifacts=[budget.name(name) for name in islice(record.artifacts, MAX_ITEMS)],
         findings=_findings(record, budget),
         answer=budget.take(record.final_answer, 0.3),
     )
@@ -156,39 +156,43 @@ def _findings(record: AttemptRecord, budget: TextBudget) -> list[str]:
         for finding in result.findings:
             value = "" if finding.value is None else f" = {finding.value}"
             lines.append(f"{analyzer}: {finding.label}{value}")
-    return [budget.take(line[:_SHORT], 0.05) for line in lines[:MAX_ITEMS]]
+    return [budget.name(line) for line in lines[:MAX_ITEMS]]
 
 
 def _steps(detail: AttemptDetail, steps: list[TrajectoryStep], budget: TextBudget) -> None:
     """Steps from the beginning in a third of the room, then from the end: there the answer is made."""
     first, last = 0, len(steps)
-    front = budget.part(1 / 3)
+    front = budget.part(1 / 3 if len(steps) > 3 else 1)
     while first < last and first < MAX_STEPS // 3 and front.left > _SHORT:
-        detail.head.append(_step(steps[first], front))
+        detail.head.append(_step(steps[first], front, len(steps) - first))
         first += 1
     budget.give_back(front)
     while first < last and len(detail.head) + len(detail.tail) < MAX_STEPS and budget.left > _SHORT:
         last -= 1
-        detail.tail.append(_step(steps[last], budget))
+        detail.tail.append(_step(steps[last], budget, last + 1 - first))
     detail.tail.reverse()
     detail.omitted = last - first
 
 
-def _step(step: TrajectoryStep, budget: TextBudget) -> StepDetail:
-    return StepDetail(
+def _step(step: TrajectoryStep, whole: TextBudget, waiting: int) -> StepDetail:
+    """``step`` in a quarter of what is left, or in more when fewer than four steps are ``waiting``."""
+    budget = whole.part(max(0.25, 1 / waiting))
+    detail = StepDetail(
         number=step.step_id,
         source=step.source,
-        text=budget.take(step.message, 0.4),
+        text=budget.take(step.message, 0.6),
+        facts=[budget.name(fact) for fact in _facts(step)],
         calls=[
-            CallDetail(name=budget.take(call.name, 0.05), text=budget.take(_arguments(call.arguments), 0.4))
+            CallDetail(name=budget.name(call.name), text=budget.take(_arguments(call.arguments), 0.6))
             for call in step.tool_calls[:MAX_ITEMS]
         ],
         observations=[
-            CallDetail(text=budget.take(item.content, 0.4)) for item in step.observations[:MAX_ITEMS]
+            CallDetail(text=budget.take(item.content, 0.6)) for item in step.observations[:MAX_ITEMS]
         ],
-        reasoning=budget.take(step.reasoning, 0.4),
-        facts=[budget.take(fact, 0.05) for fact in _facts(step)],
+        reasoning=budget.take(step.reasoning),
     )
+    whole.give_back(budget)
+    return detail
 
 
 def _arguments(value: JsonValue) -> JsonValue:

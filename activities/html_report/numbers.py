@@ -22,9 +22,8 @@ def duration(seconds: float | None) -> str:
 
 
 def count(number: int | float) -> str:
-    """With thin spaces between thousands."""
-    shown = f"{number:,}" if isinstance(number, int) else f"{number:,.0f}"  # an integer may exceed a float
-    return shown.replace(",", "\u202f")
+    """With commas between thousands."""
+    return f"{number:,}" if isinstance(number, int) else f"{number:,.0f}"  # an integer may exceed a float
 
 
 def money(dollars: float) -> str:

@@ -76,7 +76,7 @@ def write_overview(folder: Path, runs: list[Path], output: Path | None = None) -
     ]
     title = f"{len(found)} runs in {root.name}"
     top = element("div", element("h1", title), _toggle(), class_="title")
-    body = element("main", element("header", top), _by_benchmark(found, target.parent))
+    body = element("main", element("header", top), _by_benchmark(found, target.parent), class_="wide")
     with new_file(target) as file:
         file.write(join(page_start(title), body, page_end()).encode("utf-8", "replace"))
     return target
@@ -140,7 +140,7 @@ def _row(run: _Run, scale: Scale, base: Path) -> tuple[Child, ...]:
         facts.component("harness"),
         facts.component("environment"),
         join(facts.status, [element("div", text, class_="dim") for text in facts.notices]),
-        format_value(series) if series else "-",
+        element("span", format_value(series) if series else "-"),
         interval_bar(series, scale) if series else "",
         format_interval(interval),
         f"{report.counts.evaluated}/{report.counts.total}" if report else "",

@@ -19,7 +19,7 @@ class TaskTable {
     const all = [
       ["number", "#", (row) => count(row.number + 1), true],
       ["id", "Task", (row) => el("a", { href: `#task=${row.number + 1}`, class: "id" }, row.id || "(no id)"), false],
-      ["category", "Category", (row) => row.category, false],
+      ["category", "Category", (row) => el("span", { class: "category", title: row.category }, row.category), false],
       ["result", "Result", (row) => el("span", { class: `tag r-${row.result}` }, this.results[row.result]), false],
       ["score", "Score", (row) => score(row.score), true],
       ["attempts", "Attempts", (row) => count(row.attempts), true],

@@ -15,6 +15,7 @@ _PICTURES = {code: chr(0x2400 + code) for code in range(0x20) if chr(code) not i
 _BIDI = (*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200E, 0x200F, 0x061C)
 _VISIBLE = {**_PICTURES, 0x7F: "␡", **dict.fromkeys(range(0x80, 0xA0), "�"), **dict.fromkeys(_BIDI, "�")}
 """Control characters as symbols; what turns the direction of text, and so can fake it, as U+FFFD."""
+MAX_NAME_CHARS = 120
 _MINIMUM_PIECE = 40
 
 
@@ -37,8 +38,10 @@ def shorten(text: str, limit: int) -> str:
     """At most ``limit`` characters: the beginning and the end, and how much is missing between them."""
     if len(text) <= limit:
         return text
+    if limit <= 0:
+        return ""
     if limit < _MINIMUM_PIECE:
-        return text[: max(0, limit - 1)] + "…"
+        return text[: limit - 1] + "…"
     mark = f"\n… {len(text) - limit} characters left out …\n"
     room = max(limit - len(mark), 2)
     head = room * 2 // 3
@@ -56,18 +59,25 @@ class TextBudget:
     def take(self, value: JsonValue, share: float = 1.0) -> str:
         """``value`` as masked, visible text, in at most ``share`` of what is left."""
         text = REDACTOR.known_text(as_text(value))
-        kept = visible(shorten(text, int(self.left * share)))
-        self.cut += max(0, len(text) - len(kept)) if len(text) > int(self.left * share) else 0
+        limit = max(0, int(self.left * share))
+        kept = visible(shorten(text, limit))
+        self.cut += max(0, len(text) - len(kept)) if len(text) > limit else 0
+        self.left -= len(kept)
+        return kept
+
+    def name(self, text: str) -> str:
+        """A name or another short text: whole up to :data:`MAX_NAME_CHARS` while anything is left."""
+        kept = visible(shorten(REDACTOR.known_text(text), MAX_NAME_CHARS if self.left > 0 else 0))
         self.left -= len(kept)
         return kept
 
     def part(self, share: float) -> TextBudget:
         """A budget of its own with ``share`` of what is left, which is gone from here."""
-        taken = int(self.left * share)
+        taken = max(0, int(self.left * share))
         self.left -= taken
         return TextBudget(taken)
 
     def give_back(self, part: TextBudget) -> None:
         """Take over what :meth:`part` has not used."""
-        self.left += max(0, part.left)
+        self.left += part.left
         self.cut += part.cut
