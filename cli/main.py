@@ -16,6 +16,7 @@ import typer
 from .commands.analysis import analysis
 from .commands.compare import compare
 from .commands.config import config_app
+from .commands.doctor import doctor
 from .commands.launch import launch
 from .commands.launches import attach, pause, resume, status
 from .commands.listing import list_command
@@ -85,6 +86,7 @@ app.command("retry", cls=GroupedCommand, rich_help_panel=LAUNCHES)(retry)
 app.add_typer(schedule_app, name="schedule", rich_help_panel=LAUNCHES)
 app.add_typer(config_app, name="config", rich_help_panel=INSTALLATION)
 app.add_typer(server_app, name="server", rich_help_panel=INSTALLATION)
+app.command("doctor", cls=GroupedCommand, rich_help_panel=INSTALLATION)(doctor)
 app.command("setup", cls=GroupedCommand, rich_help_panel=INSTALLATION)(setup)
 app.command("worker", cls=GroupedCommand, rich_help_panel=INSTALLATION)(worker)
 
