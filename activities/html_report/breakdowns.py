@@ -12,6 +12,7 @@ from .markup import Child, Html, element
 from .numbers import count
 from .rows import category_label
 
+MAX_SERIES = 100
 MAX_CATEGORIES = 200
 MAX_EXCLUSIONS = 100
 
@@ -19,7 +20,7 @@ MAX_EXCLUSIONS = 100
 def metrics(report: MetricReport) -> Html:
     """Every series beside its coverage."""
     rows = []
-    for series in report.series:
+    for series in report.series[:MAX_SERIES]:
         scale = Scale.over([series], series.kind)
         rows.append((element("span", series.id), *_cells(series, scale)))
     head = (

@@ -22,7 +22,10 @@ class TaskDetail {
     this.root.replaceChildren(...parts.filter(Boolean));
     this.root.hidden = false;
     document.body.classList.add("with-detail");
-    if (fresh) this.root.scrollTop = 0;
+    if (fresh) {
+      this.root.scrollTop = 0;
+      this.root.focus({ preventScroll: true });
+    }
   }
 
   hide() {
