@@ -183,11 +183,12 @@ def _step(step: TrajectoryStep, whole: TextBudget, waiting: int) -> StepDetail:
         text=budget.take(step.message, 0.6),
         facts=[budget.name(fact) for fact in _facts(step)],
         calls=[
-            CallDetail(name=budget.name(call.name), text=budget.take(_arguments(call.arguments), 0.6))
+            CallDetail(name=budget.name(call.name), text=budget.take(_readable(call.arguments), 0.6))
             for call in step.tool_calls[:MAX_ITEMS]
         ],
         observations=[
-            CallDetail(text=budget.take(item.content, 0.6)) for item in step.observations[:MAX_ITEMS]
+            CallDetail(text=budget.take(_readable(item.content), 0.6))
+            for item in step.observations[:MAX_ITEMS]
         ],
         reasoning=budget.take(step.reasoning),
     )
@@ -195,8 +196,8 @@ def _step(step: TrajectoryStep, whole: TextBudget, waiting: int) -> StepDetail:
     return detail
 
 
-def _arguments(value: JsonValue) -> JsonValue:
-    """Named arguments line by line, so that a command or a file is read as it is and not as a JSON string."""
+def _readable(value: JsonValue) -> JsonValue:
+    """Named texts line by line, so that a command or its output is read as it is and not as a JSON string."""
     if not isinstance(value, dict) or not any(isinstance(item, str) for item in value.values()):
         return value
     if len(value) == 1:
