@@ -14,6 +14,7 @@ from ...contracts.metrics import (
     Reducer,
     TaskObservations,
 )
+from ...contracts.records import RunInfo
 from ..recorded_report import FoundReport, find_report
 from ..store import RunStore, open_store
 from .browsed import observe_browsed, plan_of
@@ -58,27 +59,26 @@ class _Side:
 
     store: RunStore
     found: FoundReport
-    status: str
+    info: RunInfo
 
     @classmethod
     def read(cls, path: Path) -> _Side:
         store = open_store(path.resolve())
-        info = store.files.run_info()
-        return cls(store, find_report(store), info.status or "")
+        info = store.files.run_info()  # first: it tells best what is no run
+        return cls(store, find_report(store), info)
 
     @property
     def report(self) -> MetricReport:
         return self.found.report
 
     def facts(self, series: MetricSeries) -> ComparedRun:
-        request = self.store.request()
         return ComparedRun(
             run_id=self.store.run_id,
             run_dir=str(self.store.run_dir),
-            model=request.model.id,
-            harness=request.harness.id,
-            environment=request.environment.id,
-            status=self.status,
+            model=self.component("model"),
+            harness=self.component("harness"),
+            environment=self.component("environment"),
+            status=self.info.status or "",
             series=series.id,
             evaluation_failed=self.report.evaluation_failed,
             value=series.value,
@@ -87,6 +87,11 @@ class _Side:
             counts=series.counts,
             attempt_coverage=series.attempt_coverage,
         )
+
+    def component(self, kind: str) -> str:
+        """The id that ``run_info.json`` tells, which every copy of a run has."""
+        part = self.info.request.get(kind)
+        return str(part.get("id", "")) if isinstance(part, dict) else ""
 
     def tasks(self, series: MetricSeries, spec: AggregationSpec) -> dict[str, ComparedTask]:
         """All selected tasks by id; of each record only what the series needs stays in memory."""
@@ -100,10 +105,11 @@ class _Side:
 
     def notes(self, name: str) -> list[str]:
         found = [f"the {name} run's report was {self.found.note}"] if self.found.note else []
-        if not self.status:
+        status = self.info.status
+        if status is None:
             found.append(f"the {name} run is not over")
-        elif self.status != "completed":
-            found.append(f"the {name} run ended as {self.status}")
+        elif status != "completed":
+            found.append(f"the {name} run ended as {status}")
         return found
 
 
@@ -140,8 +146,7 @@ def _differences(
     if before.report.aggregation != after.report.aggregation:
         notes.append("the runs aggregate differently; the difference is aggregated as in the new run")
     for what in ("harness", "environment"):
-        old_id = getattr(before.store.request(), what).id
-        new_id = getattr(after.store.request(), what).id
+        old_id, new_id = before.component(what), after.component(what)
         if old_id != new_id:
             notes.append(f"the {what} differs: {old_id} and {new_id}")
     return notes

@@ -15,6 +15,7 @@ from recorded_runs import fatal, scored, tasks_of, write_run
 from agentcompass.activities.html_report import find_runs, write_overview, write_run_report
 from agentcompass.activities.html_report.run_page import MAX_TASK_CHARS
 from agentcompass.activities.redaction import REDACTOR
+from agentcompass.cli.main import run_cli
 from agentcompass.contracts import Issue, IssuePhase, Severity, TaskSpec
 from agentcompass.contracts.errors import UsageError
 from agentcompass.contracts.records import AttemptRecord
@@ -87,6 +88,20 @@ def test_nothing_that_a_task_or_a_model_says_becomes_markup(tmp_path: Path) -> N
     details = [page.blocks[f"t{number}"] for number in range(len(HOSTILE))]
     assert [detail["question"] for detail in details[:6]] == HOSTILE[:6]
     assert [detail["attempts"][0]["head"][0]["text"] for detail in details[:6]] == HOSTILE[:6]
+
+
+def test_names_of_folders_and_models_do_not_become_markup_in_the_comparison(tmp_path: Path) -> None:
+    folder = tmp_path / "<img src=x onerror=alert(1)>"
+    write_run(
+        folder / "a" / "<svg onload=alert(1)>",
+        {"a": [scored(True)]},
+        model="</title><script>alert(1)</script>",
+    )
+    page = read_page(write_overview(folder, find_runs(folder)))
+    assert page.names() <= set(
+        "html head meta title style body main header h1 h2 div span button section".split()
+    ) | set("table thead tbody tr th td svg rect line script".split())
+    assert len(page.scripts) == 1 and "<svg onload=alert(1)>" in page.text
 
 
 def test_characters_that_act_are_shown_as_symbols(tmp_path: Path) -> None:
@@ -250,3 +265,19 @@ def test_a_folder_of_runs_becomes_a_table_that_compares_them(tmp_path: Path) -> 
     ]
     with pytest.raises(UsageError, match="there is none in it"):
         write_overview(tmp_path, [])
+
+
+def test_the_command_says_where_the_report_is_and_refuses_what_is_no_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_run(tmp_path / "results" / "one" / "r1", {"a": [scored(True)]})
+    (tmp_path / "empty").mkdir()
+    run_dir = tmp_path / "results" / "one" / "r1"
+    assert run_cli(["view", str(run_dir)]) == 0
+    assert capsys.readouterr().out == f"Report: {run_dir / 'report.html'}\n"
+    assert run_cli(["view", str(tmp_path / "results"), "--each"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == f"Report: {tmp_path / 'results' / 'report.html'}"
+    assert run_cli(["view", str(tmp_path / "empty")]) == 2
+    assert run_cli(["view", str(run_dir), "--each"]) == 2
+    assert run_cli(["view", str(tmp_path / "nowhere")]) == 2
+    assert capsys.readouterr().err.count("Error: ") == 3
