@@ -73,7 +73,7 @@ def _category_chart(values: dict[str, CategoryValue], kind: MetricKind) -> Html:
             "div",
             element(
                 "button",
-                name,
+                "(none)" if name == UNCATEGORIZED else name,
                 type="button",
                 class_="name",
                 data_category="" if name == UNCATEGORIZED else category_label(name),

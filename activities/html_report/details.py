@@ -58,7 +58,7 @@ class AttemptDetail(Contract):
 
     number: str
     status: str
-    metrics: dict[str, float | bool] = Field(default_factory=dict)
+    metrics: dict[str, bool | int | float] = Field(default_factory=dict)
     answer: str = ""
     issues: list[IssueDetail] = Field(default_factory=list)
     head: list[StepDetail] = Field(default_factory=list)

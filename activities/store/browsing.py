@@ -56,6 +56,9 @@ def _read(task: BrowsedTask, run_dir: Path, max_bytes: int | None) -> BrowsedTas
     if record is not None and task.index is None:  # the record alone knows the id
         task_id = record.task_id
         category = record.category if isinstance(record, TaskRecord) else ""
+    elif record is not None and record.task_id != task.task_id:
+        problem = f"{task.path.name}: the record of another task, {record.task_id[:200]!r}"
+        record = None
     return replace(task, task_id=task_id, category=category, record=record, problem=problem)
 
 

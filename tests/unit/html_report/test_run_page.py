@@ -5,13 +5,16 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import tomllib
 import tracemalloc
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
 from page_reader import read_page
 from recorded_runs import fatal, scored, tasks_of, write_run
 
+import agentcompass
 from agentcompass.activities.html_report import find_runs, write_overview, write_run_report
 from agentcompass.activities.html_report.run_page import MAX_TASK_CHARS
 from agentcompass.activities.redaction import REDACTOR
@@ -29,6 +32,7 @@ from agentcompass.contracts.result import (
     Usage,
 )
 
+ROOT = Path(agentcompass.__file__).resolve().parent
 HOSTILE = [
     "</script><script>document.title = 'owned'</script>",
     "<img src=x onerror=alert(1)>",
@@ -124,6 +128,14 @@ def test_the_policy_loads_nothing_and_allows_exactly_the_pages_own_script_and_st
     assert not [key for _, attributes in page.elements for key in attributes if key in ("src", "style")]
 
 
+def test_style_and_script_are_packaged() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    patterns = project["tool"]["setuptools"]["package-data"]["agentcompass.activities.html_report"]
+    files = [path for path in (ROOT / "activities" / "html_report").iterdir() if path.is_file()]
+    assets = {path.name for path in files if path.suffix != ".py"}
+    assert {name for name in assets if any(fnmatch(name, pattern) for pattern in patterns)} == assets
+
+
 def test_summary_coverage_and_every_kind_of_result_are_shown(tmp_path: Path) -> None:
     records = {"good": [scored(True)], "bad": [scored(False)], "none": [scored(None)], "open": []}
     write_run(tmp_path / "run", records, tasks=tasks_of(list(records), {"good": "math"}))
@@ -171,7 +183,14 @@ def test_damaged_and_older_records_are_shown_as_such(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["run_info.json", "metrics.json", ".state/tasks.entries.jsonl", ".state/request.json"]
+    "name",
+    [
+        "run_info.json",
+        "metrics.json",
+        ".state/tasks.entries.jsonl",
+        ".state/request.json",
+        ".state/tasks.index",
+    ],
 )
 def test_each_damaged_file_costs_its_own_part_only(tmp_path: Path, name: str) -> None:
     write_run(tmp_path / "run", {"a": [scored(True)], "b": [scored(False)]})
