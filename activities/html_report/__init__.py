@@ -5,8 +5,9 @@ made by :mod:`.markup` only, data for the script by :mod:`.embedding` only; the 
 and the page's own policy lets nothing else run and nothing be loaded.
 """
 
-from .overview import find_runs, write_overview
+from .folders import find_runs, is_run
+from .overview import write_overview
 from .report_file import REPORT_NAME
 from .run_page import write_run_report
 
-__all__ = ["REPORT_NAME", "find_runs", "write_overview", "write_run_report"]
+__all__ = ["REPORT_NAME", "find_runs", "is_run", "write_overview", "write_run_report"]

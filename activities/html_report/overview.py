@@ -8,21 +8,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...contracts.errors import UsageError
+from ...contracts.launch import LaunchSummary
 from ...contracts.metrics import MetricSeries
 from ..metrics.headline import format_interval, format_value
 from ..store import open_store
 from .blocks import section, table
 from .charts import Scale, interval_bar, shown
 from .facts import PageFacts, read_facts
+from .folders import is_run, launch_of, results_of
 from .markup import Child, Html, element, file_link, join
 from .numbers import count, duration, money
 from .page import page_end, page_start
 from .report_file import REPORT_NAME, check_target, new_file
-from .run_page import is_run
-
-MAX_DEPTH = 4
-"""Levels below the folder: ``<run_name>/<label>/<run_id>`` and one more."""
-MAX_RUNS = 1000
 
 
 @dataclass(frozen=True)
@@ -35,51 +32,46 @@ class _Run:
         return self.facts.report.headline() if self.facts.report else None
 
 
-def find_runs(folder: Path) -> list[Path]:
-    """The run directories in ``folder``, by path, at most :data:`MAX_RUNS`; links are not followed."""
-    found: list[Path] = []
-    levels: list[tuple[Path, int]] = [(folder, 0)]
-    while levels and len(found) < MAX_RUNS:
-        directory, depth = levels.pop()
-        if depth and is_run(directory):
-            found.append(directory)
-        elif depth < MAX_DEPTH:
-            levels += [(path, depth + 1) for path in _folders(directory)]
-    return sorted(found)
-
-
-def _folders(directory: Path) -> list[Path]:
-    try:
-        with os.scandir(directory) as entries:
-            names = [
-                entry.name
-                for entry in entries
-                if entry.is_dir(follow_symlinks=False) and not entry.name.startswith(".")
-            ]
-    except OSError:
-        return []  # may not be read: then it shows no runs
-    return [directory / name for name in sorted(names, reverse=True)]
-
-
 def write_overview(folder: Path, runs: list[Path], output: Path | None = None) -> Path:
     """Write the comparison of ``runs`` of ``folder``, by default into it; returns its path.
 
     Raises ``UsageError`` when there is no run, or ``output`` is something else than an earlier report.
     """
-    if not runs:
+    launch = launch_of(folder)
+    if not runs and launch is None:
         raise UsageError(f"{folder} is not a run directory, and there is none in it")
     root = folder.resolve()
     target = output.absolute() if output else root / REPORT_NAME
     check_target(target)
+    base = results_of(folder) if launch else root
     found = [
-        _Run(os.path.relpath(path.resolve(), root), read_facts(open_store(path.resolve()))) for path in runs
+        _Run(os.path.relpath(path.resolve(), base), read_facts(open_store(path.resolve()))) for path in runs
     ]
-    title = f"{len(found)} runs in {root.name}"
+    title = f"{len(found)} {'run' if len(found) == 1 else 'runs'} in {root.name}"
+    if launch is not None:
+        title = f"Launch {launch.name or launch.launch_id}: {launch.status}"
     top = element("div", element("h1", title), _toggle(), class_="title")
-    body = element("main", element("header", top), _by_benchmark(found, target.parent), class_="wide")
+    body = element(
+        "main",
+        element("header", top, _without_run(launch, folder)),
+        _by_benchmark(found, target.parent),
+        class_="wide",
+    )
     with new_file(target) as file:
         file.write(join(page_start(title), body, page_end()).encode("utf-8", "replace"))
     return target
+
+
+def _without_run(launch: LaunchSummary | None, folder: Path) -> list[Html]:
+    """Requests of a launch that never got a run directory, or whose is gone, and why."""
+    if launch is None:
+        return []
+    texts = [
+        f"{request.name}: {request.status}, {'its run is no longer there' if request.run_dir else request.error}"
+        for request in launch.requests
+        if not request.run_dir or not is_run(results_of(folder) / request.run_dir)
+    ]
+    return [element("p", text, class_="notice bad") for text in [*texts, launch.error] if text]
 
 
 def _toggle() -> Html:

@@ -19,6 +19,7 @@ from .details import task_detail
 from .embedding import json_block
 from .facts import PageFacts, read_facts
 from .findings import analysis, issues, usage
+from .folders import is_run
 from .head import configuration, header, notices, overview
 from .markup import Html, element, join
 from .page import page_end, page_start
@@ -56,13 +57,6 @@ def write_run_report(run_dir: Path, output: Path | None = None) -> Path:
         shutil.copyfileobj(details, file)
         _write(file, page_end())
     return target
-
-
-def is_run(directory: Path) -> bool:
-    """True for what a run left, also when its ``run_info.json`` is lost."""
-    return (directory / "run_info.json").exists() or (
-        (directory / "details").is_dir() and (directory / ".state").is_dir()
-    )
 
 
 def _write_details(store: RunStore, facts: PageFacts, maker: RowMaker, file: BinaryIO) -> list[JsonValue]:

@@ -36,8 +36,7 @@ def view(
     For a folder with several runs it is a table that compares them. An earlier report is replaced,
     any other file is not.
     """
-    from ...activities.html_report import find_runs, write_overview, write_run_report
-    from ...activities.html_report.run_page import is_run
+    from ...activities.html_report import find_runs, is_run, write_overview, write_run_report
     from ...contracts.errors import UsageError
     from .run_directory import run_directory
 

@@ -21,6 +21,7 @@ from agentcompass.activities.redaction import REDACTOR
 from agentcompass.cli.main import run_cli
 from agentcompass.contracts import Issue, IssuePhase, Severity, TaskSpec
 from agentcompass.contracts.errors import UsageError
+from agentcompass.contracts.launch import LaunchSummary, SummarizedRequest
 from agentcompass.contracts.records import AttemptRecord
 from agentcompass.contracts.result import (
     Observation,
@@ -300,3 +301,29 @@ def test_the_command_says_where_the_report_is_and_refuses_what_is_no_run(
     assert run_cli(["view", str(run_dir), "--each"]) == 2
     assert run_cli(["view", str(tmp_path / "nowhere")]) == 2
     assert capsys.readouterr().err.count("Error: ") == 3
+
+
+def test_folder_of_a_launch_shows_its_runs_and_the_requests_that_have_none(tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    write_run(results / "one" / "r1", {"a": [scored(True)]})
+    write_run(results / "other" / "r9", {"a": [scored(True)]})
+    summary = LaunchSummary(
+        launch_id="weekly-1",
+        name="weekly",
+        status="partial_failure",
+        started_at="2026-01-02T03:04:05+00:00",
+        finished_at="2026-01-02T04:04:05+00:00",
+        requests=[
+            SummarizedRequest(name="1-one", status="completed", run_dir="one/r1"),
+            SummarizedRequest(name="2-two", status="failed", error="no such file: q.jsonl"),
+            SummarizedRequest(name="3-three", status="completed", run_dir="three/r3"),
+        ],
+    )
+    folder = results / "launches" / "weekly-1"
+    folder.mkdir(parents=True)
+    (folder / "launch_summary.json").write_text(summary.model_dump_json())
+    page = read_page(write_overview(folder, find_runs(folder)))
+    assert "Launch weekly: partial_failure" in page.text
+    assert "one/r1" in page.text and "r9" not in page.text
+    assert "2-two: failed, no such file: q.jsonl" in page.text
+    assert "3-three: completed, its run is no longer there" in page.text
