@@ -122,7 +122,9 @@ def _row(run: _Run, scale: Scale, base: Path) -> tuple[Child, ...]:
     facts, series = run.facts, run.series
     report = facts.report
     page = facts.run_dir / REPORT_NAME
-    name: Child = file_link(os.path.relpath(page, base), run.name) if page.is_file() else run.name
+    name: Child = (
+        file_link(os.path.relpath(page, base), run.name) if page.is_file() else element("span", run.name)
+    )
     usage = report.usage if report else None
     tokens = usage.prompt_tokens.total + usage.completion_tokens.total if usage and usage.calls else None
     _, interval = shown(series) if series else (None, None)
