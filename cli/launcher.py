@@ -183,15 +183,20 @@ async def attach(launch_id: str) -> LaunchHandle:
 async def status(launch_id: str) -> LaunchStatus:
     """The state of a launch, running or over."""
     handle = await attach(launch_id)
-    found = await read_status(handle)
+    found = await with_running_tasks(await read_status(handle))
+    troubles = await find_troubles(handle, found)
+    return found.model_copy(update={"troubles": troubles})
+
+
+async def with_running_tasks(found: LaunchStatus) -> LaunchStatus:
+    """``found`` with what the tasks of each running request are doing, where its directory can be read."""
     requests = [
         item.model_copy(update={"running_tasks": await asyncio.to_thread(running_tasks, item.run_dir)})
         if item.run_dir and item.state not in OVER_STATES
         else item
         for item in found.requests
     ]
-    troubles = await find_troubles(handle, found)
-    return found.model_copy(update={"requests": requests, "troubles": troubles})
+    return found.model_copy(update={"requests": requests})
 
 
 async def follow(handle: LaunchHandle, display: Display) -> LaunchResult:

@@ -16,6 +16,7 @@ import typer
 from .commands.analysis import analysis
 from .commands.compare import compare
 from .commands.config import config_app
+from .commands.doctor import doctor
 from .commands.launch import launch
 from .commands.launches import attach, pause, resume, status
 from .commands.listing import list_command
@@ -25,6 +26,7 @@ from .commands.schedule import schedule_app
 from .commands.server import server_app
 from .commands.setup import setup
 from .commands.summary import summary
+from .commands.view import view
 from .commands.worker import worker
 from .help import GroupedCommand, GroupedGroup, ReuseCommand
 
@@ -72,6 +74,7 @@ app.command("analysis", cls=GroupedCommand, rich_help_panel=EVALUATE)(analysis)
 app.command("launch", cls=ReuseCommand, rich_help_panel=EVALUATE)(launch)
 app.command("summary", cls=GroupedCommand, rich_help_panel=EVALUATE)(summary)
 app.command("compare", cls=GroupedCommand, rich_help_panel=EVALUATE)(compare)
+app.command("view", cls=GroupedCommand, rich_help_panel=EVALUATE)(view)
 app.command("list", cls=GroupedCommand, rich_help_panel=LAUNCHES)(list_command)
 app.command("status", cls=GroupedCommand, rich_help_panel=LAUNCHES)(status)
 app.command("attach", cls=GroupedCommand, rich_help_panel=LAUNCHES)(attach)
@@ -83,6 +86,7 @@ app.command("retry", cls=GroupedCommand, rich_help_panel=LAUNCHES)(retry)
 app.add_typer(schedule_app, name="schedule", rich_help_panel=LAUNCHES)
 app.add_typer(config_app, name="config", rich_help_panel=INSTALLATION)
 app.add_typer(server_app, name="server", rich_help_panel=INSTALLATION)
+app.command("doctor", cls=GroupedCommand, rich_help_panel=INSTALLATION)(doctor)
 app.command("setup", cls=GroupedCommand, rich_help_panel=INSTALLATION)(setup)
 app.command("worker", cls=GroupedCommand, rich_help_panel=INSTALLATION)(worker)
 

@@ -7,23 +7,19 @@ from pathlib import Path
 
 from ...contracts.comparison import ComparedRun, Comparison
 from ...contracts.errors import UsageError
-from ...contracts.issues import Issue, IssuePhase, Severity
 from ...contracts.metrics import (
     AggregationSpec,
-    MetricContract,
     MetricReport,
     MetricSeries,
     Reducer,
     TaskObservations,
 )
-from ...contracts.records import TaskRecord
-from ..classification import make_issue
+from ...contracts.records import RunInfo
 from ..recorded_report import FoundReport, find_report
-from ..store import BrowsedTask, RunStore, open_store
+from ..store import RunStore, open_store
+from .browsed import observe_browsed, plan_of
 from .changes import ComparedTask, find_changes, regressions_of
-from .observations import observe_task
 from .report import reduce_all
-from .series import SeriesPlan
 
 
 def compare_runs(old: Path, new: Path) -> Comparison:
@@ -63,27 +59,26 @@ class _Side:
 
     store: RunStore
     found: FoundReport
-    status: str
+    info: RunInfo
 
     @classmethod
     def read(cls, path: Path) -> _Side:
         store = open_store(path.resolve())
-        info = store.files.run_info()
-        return cls(store, find_report(store), info.status or "")
+        info = store.files.run_info()  # first: it tells best what is no run
+        return cls(store, find_report(store), info)
 
     @property
     def report(self) -> MetricReport:
         return self.found.report
 
     def facts(self, series: MetricSeries) -> ComparedRun:
-        request = self.store.request()
         return ComparedRun(
             run_id=self.store.run_id,
             run_dir=str(self.store.run_dir),
-            model=request.model.id,
-            harness=request.harness.id,
-            environment=request.environment.id,
-            status=self.status,
+            model=self.component("model"),
+            harness=self.component("harness"),
+            environment=self.component("environment"),
+            status=self.info.status or "",
             series=series.id,
             evaluation_failed=self.report.evaluation_failed,
             value=series.value,
@@ -93,51 +88,29 @@ class _Side:
             attempt_coverage=series.attempt_coverage,
         )
 
+    def component(self, kind: str) -> str:
+        """The id that ``run_info.json`` tells, which every copy of a run has."""
+        part = self.info.request.get(kind)
+        return str(part.get("id", "")) if isinstance(part, dict) else ""
+
     def tasks(self, series: MetricSeries, spec: AggregationSpec) -> dict[str, ComparedTask]:
         """All selected tasks by id; of each record only what the series needs stays in memory."""
-        contract = MetricContract(primary=series.metric, metrics={series.metric: series.kind})
         digests: dict[str, str] = {}
         observed: list[TaskObservations] = []
         for task in self.store.browse():
             digests[task.task_id] = task.digest
-            observed.append(_observe(task, contract, self.report.attempts.k))
-        plan = SeriesPlan(series.metric, series.kind, series.reducer, series.k)
-        pairs = reduce_all(observed, plan, spec)
+            observed.append(observe_browsed(task, series, self.report.attempts.k))
+        pairs = reduce_all(observed, plan_of(series), spec)
         return {reduced.task_id: ComparedTask(digests[reduced.task_id], reduced) for _, reduced in pairs}
 
     def notes(self, name: str) -> list[str]:
         found = [f"the {name} run's report was {self.found.note}"] if self.found.note else []
-        if not self.status:
+        status = self.info.status
+        if status is None:
             found.append(f"the {name} run is not over")
-        elif self.status != "completed":
-            found.append(f"the {name} run ended as {self.status}")
+        elif status != "completed":
+            found.append(f"the {name} run ended as {status}")
         return found
-
-
-def _observe(task: BrowsedTask, contract: MetricContract, k: int) -> TaskObservations:
-    """What the task contributes; metrics other than the compared one are not looked at."""
-    if not isinstance(task.record, TaskRecord):
-        return TaskObservations(
-            task_id=task.task_id, category=task.category, expected_attempts=k, issue=_unreadable(task)
-        )
-    attempts = {
-        number: attempt.model_copy(
-            update={
-                "metrics": {
-                    name: attempt.metrics[name] for name in attempt.metrics if name in contract.metrics
-                }
-            }
-        )
-        for number, attempt in task.record.attempts.items()
-    }
-    return observe_task(task.record.model_copy(update={"attempts": attempts}), contract)
-
-
-def _unreadable(task: BrowsedTask) -> Issue | None:
-    reason = task.problem or (
-        task.record.reason if task.record and not isinstance(task.record, TaskRecord) else ""
-    )
-    return make_issue(Severity.ERROR, IssuePhase.EVALUATE, "record_unreadable", reason) if reason else None
 
 
 def _series_to_compare(old: MetricReport, new: MetricReport) -> tuple[MetricSeries, MetricSeries]:
@@ -173,8 +146,7 @@ def _differences(
     if before.report.aggregation != after.report.aggregation:
         notes.append("the runs aggregate differently; the difference is aggregated as in the new run")
     for what in ("harness", "environment"):
-        old_id = getattr(before.store.request(), what).id
-        new_id = getattr(after.store.request(), what).id
+        old_id, new_id = before.component(what), after.component(what)
         if old_id != new_id:
             notes.append(f"the {what} differs: {old_id} and {new_id}")
     return notes

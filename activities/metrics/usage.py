@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import sys
 from collections.abc import Iterable
 
 from ...contracts.metrics import Tally, UsageTotals
@@ -58,7 +58,7 @@ def _is_model_call(step: TrajectoryStep) -> bool:
 
 def _add(tally: Tally, value: int | float | None) -> bool:
     """Add an amount; what is none (an agent's own report may hold anything) is left out."""
-    if value is None or value < 0 or not math.isfinite(value):
+    if value is None or not 0 <= value <= sys.float_info.max:
         return False
     tally.total += value
     tally.calls += 1

@@ -343,13 +343,14 @@ class RunStore:
         """
         return (read_task_for_display(path) for path in self._records.paths())
 
-    def browse(self, *, by_file: bool = False) -> Iterator[BrowsedTask]:
+    def browse(self, *, by_file: bool = False, max_bytes: int | None = None) -> Iterator[BrowsedTask]:
         """Every task for showing it, also damaged and older ones, one in memory at a time.
 
-        Without a task list, or with ``by_file``, every record file. Raises RecordError for a damaged list only.
+        Without a task list, or with ``by_file``, every record file. A record of more than ``max_bytes`` is
+        named, but not read. Raises RecordError for a damaged list only.
         """
         entries = None if by_file or not self.has_tasks() else self._tasks.entries()
-        return browse(entries, self._records, self.run_dir)
+        return browse(entries, self._records, self.run_dir, max_bytes)
 
     def _finish(self, record: TaskRecord) -> None:
         """Write the record, then remove what it was made of."""

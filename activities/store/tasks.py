@@ -65,6 +65,8 @@ class TaskList:
             raise RecordError(f"{self._tasks}: there is no task {index}")
         start, end = self._bounds(index)
         with open(self._tasks, "rb") as file:
+            if not start <= end <= os.fstat(file.fileno()).st_size:
+                raise RecordError(f"{self._index}: not an index of {self._tasks.name}")
             line = os.pread(file.fileno(), end - start, start)
         return parse_model(line, TaskSpec, self._tasks)
 

@@ -48,6 +48,13 @@ def attach(
 
 def status(
     launch: LaunchId,
+    watch: Annotated[
+        bool,
+        typer.Option(
+            "--watch",
+            help="Go on showing it until the launch is over; Ctrl-C ends only the view. With --json one line a second.",
+        ),
+    ] = False,
     exit_code: Annotated[
         bool,
         typer.Option(
@@ -56,19 +63,49 @@ def status(
     ] = False,
     as_json: AsJson = False,
 ) -> int:
-    """Show how far a launch is."""
+    """Show how far a launch is. Unlike `attach` it takes no part in it.
+
+    A view that is left with Ctrl-C ends with 130.
+    """
     import asyncio
 
     from .. import launcher
     from ..verdict import exit_code_of
     from .output import print_json
 
-    found = asyncio.run(launcher.status(launch))
-    if as_json:
-        print_json(found)
+    if watch:
+        found = _watch(launch, as_json=as_json)
     else:
+        found = asyncio.run(launcher.status(launch))
+        if as_json:
+            print_json(found)
+    if not as_json:
         print("\n".join(status_lines(found)))
     return exit_code_of(found) if exit_code else 0
+
+
+def _watch(launch: str, *, as_json: bool) -> LaunchStatus:
+    """Show the launch until it is over; returns its last state."""
+    import asyncio
+    import sys
+
+    from ..display import PlainDisplay
+    from ..watching import watch
+
+    try:
+        if as_json:
+            return asyncio.run(watch(launch, lambda found, _: print(found.model_dump_json(), flush=True)))
+        if sys.stdout.isatty():
+            from ..watch_display import WatchDisplay
+
+            display: WatchDisplay | PlainDisplay = WatchDisplay(sys.stdout)
+        else:
+            display = PlainDisplay(sys.stdout)
+        with display:
+            return asyncio.run(watch(launch, display.update))
+    except KeyboardInterrupt:
+        print(f"The launch goes on; `agentcompass status {launch} --watch` shows it again.", file=sys.stderr)
+        raise
 
 
 def pause(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from command_line import CommandLine, kill_and_wait, processes_of, wait_for
 from gated_runs import start_gated
@@ -93,3 +95,30 @@ def test_exit_code_is_0_every_time(arguments: list[str], times: int, command_lin
 def test_server_status_tells_the_server_of_the_home(command_line: CommandLine) -> None:
     status = command_line.run("server", "status", "--json").expect(0).json
     assert (status["running"], status["pid"]) == (True, command_line.server_pid)
+
+
+def test_watched_launch_is_shown_until_it_is_over(command_line: CommandLine, gates: Gates) -> None:
+    running = start_gated(command_line, gates, tasks=["only"])
+    launch = running.launch_id
+    gates.wait("only", "execute_task")
+    watching = command_line.start("status", launch, "--watch")
+    lines = command_line.start("status", launch, "--watch", "--json")
+    wait_for("both views", lambda: "0/1" in watching.stdout and '"running"' in lines.stdout)
+    gates.open("only", "execute_task")
+    running.wait().expect(0)
+    assert f"Launch: {launch} (completed)" in watching.wait().expect(0).stdout
+    states = [json.loads(line)["state"] for line in lines.wait().expect(0).stdout.splitlines()]
+    assert (states[0], states[-1]) == ("running", "completed")
+
+
+def test_ctrl_c_ends_the_view_and_leaves_the_launch_alone(command_line: CommandLine, gates: Gates) -> None:
+    running = start_gated(command_line, gates, tasks=["only"])
+    launch = running.launch_id
+    gates.wait("only", "execute_task")
+    watching = command_line.start("status", launch, "--watch")
+    wait_for("the view", lambda: "0/1" in watching.stdout)
+    watching.interrupt()
+    assert "The launch goes on" in watching.wait().expect(130).stderr
+    assert command_line.run("status", launch, "--json").expect(0).json["state"] == "running"
+    gates.open("only", "execute_task")
+    running.wait().expect(0)

@@ -127,6 +127,11 @@ class Running:
         return self._process.poll() is None
 
     @property
+    def stdout(self) -> str:
+        """What it has written there so far."""
+        return self._stdout.read_text(encoding="utf-8", errors="replace")
+
+    @property
     def stderr(self) -> str:
         """What it has written so far."""
         return self._stderr.read_text(encoding="utf-8", errors="replace")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -115,6 +116,14 @@ def test_a_damaged_record_loses_its_own_task_only(tmp_path: Path) -> None:
     (tmp_path / "new" / "details" / "b.json").write_text('{"schema_version": "agentcompass.task.v3"')
     found = compare_runs(tmp_path / "old", tmp_path / "new")
     assert [(item.task_id, item.code) for item in found.lost] == [("b", "record_unreadable")]
+
+
+def test_copies_without_the_hidden_files_are_compared(tmp_path: Path) -> None:
+    for name, correct in (("old", False), ("new", True)):
+        write_run(tmp_path / name, {"a": [scored(correct)]})
+        shutil.rmtree(tmp_path / name / ".state")
+    found = compare_runs(tmp_path / "old", tmp_path / "new")
+    assert (found.paired.better, found.new.model) == (1, "org/model")
 
 
 def test_runs_of_different_benchmarks_and_directories_without_a_run_are_refused(tmp_path: Path) -> None:
