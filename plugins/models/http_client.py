@@ -184,6 +184,7 @@ def _response(reply: Reply, model: str) -> ModelResponse:
             content=reply.content,
             reasoning=reply.reasoning,
             tool_calls=reply.tool_calls,
+            reasoning_parts=reply.reasoning_parts,
             usage=reply.usage,
             stop_reason=reply.stop_reason,
             model=reply.model or model,
