@@ -102,7 +102,7 @@ async def test_a_recorded_retry_replaces_what_it_repeated(tmp_path: Path) -> Non
     ]
     script = script_of(tmp_path, *lines)
     assert await contents(script, Conversation("t", 1), 1) == ["c"]
-    with pytest.raises(ScriptExhaustedError, match="call 2 has no answer: the script .* for task 't' has 1"):
+    with pytest.raises(ScriptExhaustedError, match=r"call 2 has no answer: the script .* for task 't' has 1"):
         await contents(script, Conversation("t", 1), 2)
 
 
