@@ -18,6 +18,7 @@ def register(registry: Registry) -> None:
 
     registry.harness("openai_chat", f"{_HERE}.harnesses.openai_chat:OpenAIChat")
     registry.harness("terminal_agent", f"{_HERE}.harnesses.terminal_agent:TerminalAgent")
+    registry.harness("cli_agent", f"{_HERE}.harnesses.cli_agent:CliAgent")
     registry.harness("oracle", f"{_HERE}.harnesses.oracle:Oracle")
     registry.harness("nop", f"{_HERE}.harnesses.nop:Nop")
 

@@ -1,0 +1,8 @@
+"""Reading what command-line agents write about their work, one module a format.
+
+Everything here is the agent's: read as anything hostile, with what cannot be understood left out.
+"""
+
+from .formats import ParsedTrajectory, UnreadableTrajectory, parse_trajectory
+
+__all__ = ["ParsedTrajectory", "UnreadableTrajectory", "parse_trajectory"]
