@@ -8,6 +8,7 @@ from pathlib import Path
 from command_line import CommandLine, kill_and_wait, wait_for
 from gated_runs import CONFIG, QUICK_HEARTBEAT
 from model_process import ModelProcess
+from own_agent import describe
 
 WAIT = "until test -e {gate}; do sleep 0.05; done"
 
@@ -49,4 +50,29 @@ def test_a_killed_worker_costs_a_terminal_agent_nothing_that_was_finished(
     agent = [step for step in steps if step["source"] == "agent"]
     assert [step["tool_calls"][0]["name"] for step in agent] == ["bash", "bash", "finish"]
     assert agent[1]["observations"][0]["content"] == "gone on\n[exit status 0]"
+    assert record["attempts"]["1"]["metrics"] == {"correct": True}
+
+
+def test_a_killed_worker_leaves_a_command_line_agent_running_and_finds_it_again(
+    command_line: CommandLine, tmp_path: Path
+) -> None:
+    description = describe(tmp_path)
+    (tmp_path / "gate").unlink()
+    with ModelProcess(tmp_path, [{"contains": "", "replies": [{"content": "42"}]}]) as model:
+        config = tmp_path / "config.yaml"
+        config.write_text(CONFIG.format(heartbeat_timeout_seconds=QUICK_HEARTBEAT))
+        running = command_line.start(
+            *("run", "qa", "cli_agent", "m", "--model-base-url", model.base_url, "--config", str(config)),
+            *("--harness-params", json.dumps({"description": str(description), "poll_seconds": 0.1})),
+            *("--benchmark-params", command_line.dataset([{"id": "q", "question": "?", "answer": "42!"}])),
+        )
+        wait_for("the model call", lambda: model.calls() == 1)
+        kill_and_wait(running.worker_pid)
+        (tmp_path / "gate").touch()
+        running.wait().expect(0)
+        assert model.calls() == 1
+    assert (tmp_path / "starts").read_text() == "started\n"
+    assert (tmp_path / "installations").read_text() == "x\n"
+    record = json.loads(next(command_line.results.glob("*/*/details/q.json")).read_bytes())
+    assert record["attempts"]["1"]["final_answer"] == "42!"
     assert record["attempts"]["1"]["metrics"] == {"correct": True}
