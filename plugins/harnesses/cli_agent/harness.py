@@ -4,28 +4,32 @@ from __future__ import annotations
 
 import re
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pydantic import JsonValue
 
 from ....contracts.context import AttemptContext
 from ....contracts.environment import EnvironmentSession, ProcessStatus
-from ....contracts.errors import ConfigurationError
+from ....contracts.errors import ConfigurationError, StageFailure
 from ....contracts.harness import Harness
 from ....contracts.issues import Issue, IssueCode, IssuePhase, Severity
 from ....contracts.plan import HarnessPlan
 from ....contracts.request import EnvironmentSpec, ModelProtocol, ModelSpec, RunRequest
 from ....contracts.result import ResultMeta, RunResult, Trajectory
 from ....contracts.task import PreparedTask
+from ...model_proxy import ModelProxy, ProxiedCall
 from ...models.endpoint import choose_protocol
 from ...models.factory import model_problem
+from ...models.prices import price_of
 from .description import AgentDescription, TrajectoryFormat, load_description
 from .params import CliAgentParams
 from .processes import MAX_OUTPUT_BYTES, follow, install, read_output, tail_of
+from .proxied import open_proxy, proxy_state
 from .surroundings import Directories, find_directories, prompt_of, surroundings_of
-from .trajectories import ParsedTrajectory, UnreadableTrajectory, parse_trajectory
+from .trajectories import ParsedTrajectory, UnreadableTrajectory, parse_trajectory, with_calls
 
 TRAJECTORY_UNREADABLE = "cli_agent.trajectory_unreadable"
+LOOPBACK = ("127.0.0.1", "localhost", "::1", "[::1]")
 AGENT_STOPPED = "cli_agent.agent_stopped"
 _SLOWER = 10
 """A trajectory is read again at most after this many times as long as reading it took."""
@@ -38,6 +42,8 @@ class CliSession:
     env: EnvironmentSession
     process_id: str
     directories: Directories
+    calls: list[ProxiedCall] = field(default_factory=list)
+    """What went through the model proxy."""
     shown_steps: int = 0
     look_again_at: float = 0.0
 
@@ -55,7 +61,11 @@ class CliAgent(Harness[CliAgentParams, CliSession]):
         self._agent: AgentDescription = load_description(params.agent, params.description)
 
     def supports(self, environment: EnvironmentSpec, model: ModelSpec) -> str | None:
-        del environment
+        proxy = self.params.proxy
+        if proxy is not None and proxy.host in LOOPBACK and environment.id != "host_process":
+            return f"proxy.host {proxy.host!r} is not this machine inside environment {environment.id!r}"
+        if proxy is not None and proxy.max_cost_usd is not None and not price_of(proxy.prices, model.id):
+            return f"proxy.max_cost_usd needs the price of model {model.id!r} in proxy.prices, or one for '*'"
         try:
             self._protocol(model)
         except ConfigurationError as error:
@@ -104,17 +114,40 @@ class CliAgent(Harness[CliAgentParams, CliSession]):
         context: AttemptContext,
     ) -> None:
         del plan
+        model = request.model
+        if self.params.proxy is None:
+            key = context.resolve_secret(model.api_key)
+            await self._drive(session, prepared, model, self._protocol(model), key, context)
+            return
+        status = await session.env.process_status(session.process_id)
+        if status is not None and not status.running:  # it ended while no worker had it
+            found = await proxy_state(context)
+            session.calls = found.calls if found else []
+            return
+        async with open_proxy(model, self.params.proxy, session.env.handle.id, context) as opened:
+            proxy, seen, token = opened
+            session.calls = proxy.calls
+            await self._drive(session, prepared, seen, self._protocol(model), token, context, proxy)
+            if proxy.issue is not None:
+                raise StageFailure(proxy.issue)
+
+    async def _drive(
+        self,
+        session: CliSession,
+        prepared: PreparedTask,
+        model: ModelSpec,
+        protocol: ModelProtocol,
+        key: str,
+        context: AttemptContext,
+        proxy: ModelProxy | None = None,
+    ) -> None:
+        """Start the agent unless it runs, and follow it to its end."""
         env = session.env
         if await env.process_status(session.process_id) is None:
             workdir = prepared.input.workspace or env.workdir
             directories = Directories(session.directories.install, session.directories.run, workdir)
             surroundings = surroundings_of(
-                self._agent,
-                self._protocol(request.model),
-                directories,
-                request.model,
-                context.resolve_secret(request.model.api_key),
-                prompt_of(prepared),
+                self._agent, protocol, directories, model, key, prompt_of(prepared)
             )
             await surroundings.write_files(env)
             await env.start_process(
@@ -127,7 +160,10 @@ class CliAgent(Harness[CliAgentParams, CliSession]):
         async def look(status: ProcessStatus) -> None:
             await self._show(session, status, context)
 
-        await follow(env, session.process_id, self.params.poll_seconds, look)
+        def enough() -> bool:
+            return proxy is not None and proxy.issue is not None
+
+        await follow(env, session.process_id, self.params.poll_seconds, look, enough)
 
     async def collect_result(
         self,
@@ -149,6 +185,8 @@ class CliAgent(Harness[CliAgentParams, CliSession]):
         except UnreadableTrajectory as problem:
             parsed = ParsedTrajectory()
             issues.append(_issue(Severity.WARNING, TRAJECTORY_UNREADABLE, str(problem)))
+        if session.calls:
+            parsed = with_calls(parsed, session.calls)
         for step in parsed.steps[max(0, session.shown_steps - 1) :]:
             context.record_step(step)
         tails = await self._tails(session, status)
@@ -164,7 +202,10 @@ class CliAgent(Harness[CliAgentParams, CliSession]):
             category=prepared.category,
             ground_truth=prepared.ground_truth,
             final_answer=await self._answer(session, parsed),
-            trajectory=Trajectory(steps=parsed.steps),
+            trajectory=Trajectory(
+                steps=parsed.steps,
+                extra={"model_calls": [call.summary() for call in session.calls]} if session.calls else {},
+            ),
             meta=ResultMeta(harness=facts),
             extra={"cli_agent": {**tails}},
         ).with_issues(issues)

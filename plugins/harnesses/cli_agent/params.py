@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 
 from ....contracts.base import Contract
 from ....contracts.component import LocalPath
+from ...model_proxy import ModelProxyParams
 
 
 class CliAgentParams(Contract):
@@ -26,6 +27,8 @@ class CliAgentParams(Contract):
     ``host_process``, attempts that share it install once."""
     variables: dict[str, str] = Field(default_factory=dict)
     """More variables for the agent; they win."""
+    proxy: ModelProxyParams | None = None
+    """Let the agent call the model through the worker: the key stays there, calls are counted and bounded."""
     poll_seconds: float = Field(default=1.0, gt=0, le=60)
     """How often the agent is looked at."""
 

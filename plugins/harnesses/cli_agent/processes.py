@@ -21,13 +21,20 @@ async def follow(
     process_id: str,
     poll_seconds: float,
     look: Callable[[ProcessStatus], Awaitable[None]],
+    enough: Callable[[], bool] = lambda: False,
 ) -> ProcessStatus | None:
-    """Wait for the end of a process; ``look`` is called whenever there is more output."""
+    """Wait for the end of a process; ``look`` is called whenever there is more output.
+
+    When there is ``enough``, the process is ended.
+    """
     seen = -1
     while True:
         status = await env.process_status(process_id)
         if status is None or not status.running:
             return status
+        if enough():
+            await env.end_process(process_id)
+            return await env.process_status(process_id)
         written = status.stdout_bytes + status.stderr_bytes
         if written != seen:
             seen = written

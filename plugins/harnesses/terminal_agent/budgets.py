@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
-
 from ....contracts.issues import Issue, IssuePhase, Severity
-from ...models.client import ModelResponse
 from .params import TerminalAgentParams
 from .state import AgentState
 
@@ -17,45 +13,10 @@ COST_BUDGET = "terminal_agent.cost_budget"
 IDLE = "terminal_agent.idle"
 CONTEXT_LIMIT = "terminal_agent.context_limit"
 
-CHARACTERS_PER_TOKEN = 4
-"""For endpoints that do not report tokens."""
-
 
 def error(code: str, message: str) -> Issue:
     """An issue of the agent: an ERROR beside the score of what it left."""
     return Issue(severity=Severity.ERROR, phase=IssuePhase.RUN, code=code, message=message)
-
-
-@dataclass(frozen=True)
-class Charge:
-    """Tokens and cost of a call; ``estimated`` when the endpoint did not report the tokens."""
-
-    tokens: int
-    cost_usd: float | None
-    estimated: bool
-
-
-def charge_of(
-    response: ModelResponse, sent_characters: int, model: str, params: TerminalAgentParams
-) -> Charge:
-    """What a call costs: as reported, else by the price table, else unknown."""
-    usage = response.usage
-    prompt, completion = usage.prompt_tokens, usage.completion_tokens
-    estimated = prompt is None or completion is None
-    if prompt is None:
-        prompt = math.ceil(sent_characters / CHARACTERS_PER_TOKEN)
-    if completion is None:
-        written = len(response.content) + sum(len(str(call.arguments)) for call in response.tool_calls)
-        completion = math.ceil(written / CHARACTERS_PER_TOKEN)
-    cost = response.cost_usd
-    price = params.price_of(model, response.model)
-    if cost is None and price is not None:
-        cached = min(usage.cached_tokens or 0, prompt)
-        cached_price = price.prompt if price.cached is None else price.cached
-        cost = (
-            (prompt - cached) * price.prompt + cached * cached_price + completion * price.completion
-        ) / 1e6
-    return Charge(prompt + completion, cost, estimated)
 
 
 def used_up(state: AgentState, params: TerminalAgentParams) -> Issue | None:

@@ -15,6 +15,7 @@ from ....contracts.result import ResultMeta, RunResult, Trajectory
 from ....contracts.task import Message, PreparedTask
 from ...models.factory import client_for_attempt, model_problem
 from ...models.params import parse_model_params
+from ...models.prices import price_of
 from ..conversation import steps_of
 from .loop import AgentLoop
 from .params import TerminalAgentParams
@@ -45,7 +46,7 @@ class TerminalAgent(Harness[TerminalAgentParams, TerminalSession]):
 
     def supports(self, environment: EnvironmentSpec, model: ModelSpec) -> str | None:
         del environment
-        if self.params.max_cost_usd is not None and self.params.price_of(model.id) is None:
+        if self.params.max_cost_usd is not None and price_of(self.params.prices, model.id) is None:
             return f"max_cost_usd needs the price of model {model.id!r} in prices, or one for '*'"
         return model_problem(model)
 

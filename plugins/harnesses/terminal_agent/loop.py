@@ -18,7 +18,8 @@ from ....contracts.task import Message
 from ...models.client import ModelClient, ModelResponse
 from ...models.failures import is_context_overflow
 from ...models.params import ModelParams
-from .budgets import CONTEXT_LIMIT, IDLE, charge_of, error, time_issue, used_up
+from ...models.prices import charge_of
+from .budgets import CONTEXT_LIMIT, IDLE, error, time_issue, used_up
 from .params import TerminalAgentParams
 from .shortening import TARGET, conversation, next_shortening, size_of
 from .state import AgentState, Outcome, Turn
@@ -103,7 +104,7 @@ class AgentLoop:
                 call = call.model_copy(update={"id": f"call_{number}_{position}"})
             seen.add(call.id)
             calls.append(call)
-        charge = charge_of(response, sent_characters, self.model.id, self.params)
+        charge = charge_of(response, sent_characters, self.model.id, self.params.prices)
         return Turn(
             response=response.model_copy(update={"tool_calls": calls}),
             finished_at=time.time(),

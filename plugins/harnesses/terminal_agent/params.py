@@ -5,17 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from ....contracts.base import MAX_SECONDS, Contract
-
-ANY_MODEL = "*"
-
-
-class ModelPrice(Contract):
-    """US dollars for a million tokens."""
-
-    prompt: float = Field(ge=0, allow_inf_nan=False)
-    completion: float = Field(ge=0, allow_inf_nan=False)
-    cached: float | None = Field(default=None, ge=0, allow_inf_nan=False)
-    """For prompt tokens that came from the endpoint's cache; ``None``: as ``prompt``."""
+from ...models.prices import ModelPrice
 
 
 class TerminalAgentParams(Contract):
@@ -44,7 +34,3 @@ class TerminalAgentParams(Contract):
     """The longest limit that the model may ask for."""
     output_bytes: int = Field(default=16_384, ge=256, le=4 * 1024 * 1024)
     """What the model is shown of one tool's output; of a longer one head and tail."""
-
-    def price_of(self, *names: str) -> ModelPrice | None:
-        """The price of the first of ``names`` that has one."""
-        return next((self.prices[name] for name in (*names, ANY_MODEL) if name in self.prices), None)
