@@ -53,26 +53,40 @@ def test_a_killed_worker_costs_a_terminal_agent_nothing_that_was_finished(
     assert record["attempts"]["1"]["metrics"] == {"correct": True}
 
 
-def test_a_killed_worker_leaves_a_command_line_agent_running_and_finds_it_again(
+def test_a_killed_worker_leaves_a_command_line_agent_running_and_serves_it_again(
     command_line: CommandLine, tmp_path: Path
 ) -> None:
-    description = describe(tmp_path)
+    """It calls the model through its worker: once before the kill, once after another has taken over."""
+    program = 'python3 "$AGENT_RUN_DIR/program.py"'
+    run = f'echo $$ >> "{tmp_path}/agents"; {program}; until {program}; do sleep 0.3; done'
+    description = describe(tmp_path, run=run)
     (tmp_path / "gate").unlink()
-    with ModelProcess(tmp_path, [{"contains": "", "replies": [{"content": "42"}]}]) as model:
+    params = {"description": str(description), "poll_seconds": 0.1, "proxy": {}}
+    replies = [{"content": "41"}, {"content": "42"}]
+    with ModelProcess(tmp_path, [{"contains": "", "replies": replies}]) as model:
         config = tmp_path / "config.yaml"
         config.write_text(CONFIG.format(heartbeat_timeout_seconds=QUICK_HEARTBEAT))
         running = command_line.start(
             *("run", "qa", "cli_agent", "m", "--model-base-url", model.base_url, "--config", str(config)),
-            *("--harness-params", json.dumps({"description": str(description), "poll_seconds": 0.1})),
+            *("--harness-params", json.dumps(params)),
             *("--benchmark-params", command_line.dataset([{"id": "q", "question": "?", "answer": "42!"}])),
         )
-        wait_for("the model call", lambda: model.calls() == 1)
+        environments = command_line.home / "environments" / "host_process"
+        wait_for(
+            "the first answer in the agent's output",
+            lambda: [
+                file
+                for file in environments.glob("*/proc/process-cli-agent-*/stdout")
+                if b"41" in file.read_bytes()
+            ],
+        )
         kill_and_wait(running.worker_pid)
         (tmp_path / "gate").touch()
         running.wait().expect(0)
-        assert model.calls() == 1
-    assert (tmp_path / "starts").read_text() == "started\n"
+        assert model.calls() == 2
+    assert len((tmp_path / "agents").read_text().splitlines()) == 1
     assert (tmp_path / "installations").read_text() == "x\n"
     record = json.loads(next(command_line.results.glob("*/*/details/q.json")).read_bytes())
-    assert record["attempts"]["1"]["final_answer"] == "42!"
-    assert record["attempts"]["1"]["metrics"] == {"correct": True}
+    attempt = record["attempts"]["1"]
+    assert (attempt["final_answer"], attempt["metrics"], attempt["issues"]) == ("42!", {"correct": True}, [])
+    assert len(attempt["trajectory"]["extra"]["model_calls"]) == 2

@@ -147,9 +147,8 @@ def load_description(agent: str | None, path: str | None) -> AgentDescription:
             return _parse(Path(path).read_text(encoding="utf-8"), path)
         except (OSError, UnicodeDecodeError) as error:
             raise ConfigurationError(f"description {path} cannot be read: {error}") from None
-    known = shipped_agents()
-    if agent not in known:
-        raise ConfigurationError(f"unknown agent {agent!r}; there are {', '.join(known)}")
+    if agent not in shipped_agents():
+        raise ConfigurationError(f"unknown agent {agent!r}; there are {', '.join(shipped_agents())}")
     text = (packaged(__package__) / "descriptions" / f"{agent}.yaml").read_text(encoding="utf-8")
     return _parse(text, agent)
 

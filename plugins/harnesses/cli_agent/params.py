@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from ....contracts.base import Contract
 from ....contracts.component import LocalPath
 from ...model_proxy import ModelProxyParams
+from .description import shipped_agents
 
 
 class CliAgentParams(Contract):
@@ -31,6 +32,14 @@ class CliAgentParams(Contract):
     """Let the agent call the model through the worker: the key stays there, calls are counted and bounded."""
     poll_seconds: float = Field(default=1.0, gt=0, le=60)
     """How often the agent is looked at."""
+
+    @field_validator("agent")
+    @classmethod
+    def _is_shipped(cls, value: str | None) -> str | None:
+        known = shipped_agents()
+        if value is not None and value not in known:
+            raise ValueError(f"there is no such agent; there are {', '.join(known)}")
+        return value
 
     @model_validator(mode="after")
     def _one_of_agent_and_description(self) -> CliAgentParams:

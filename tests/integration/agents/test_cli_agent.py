@@ -239,8 +239,8 @@ def test_a_wrong_description_says_what_is_wrong(
 
 
 def test_an_unknown_agent_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(ConfigurationError, match="unknown agent 'codexx'; there are claude-code, codex"):
-        CliAgent(CliAgentParams(agent="codexx"))
+    with pytest.raises(ValueError, match="there is no such agent; there are claude-code, codex"):
+        CliAgentParams(agent="codexx")
 
 
 @pytest.mark.parametrize(
