@@ -17,6 +17,7 @@ from .commands.analysis import analysis
 from .commands.compare import compare
 from .commands.config import config_app
 from .commands.doctor import doctor
+from .commands.export import export
 from .commands.launch import launch
 from .commands.launches import attach, pause, resume, status
 from .commands.listing import list_command
@@ -71,6 +72,7 @@ def root(
 
 app.command("run", cls=ReuseCommand, rich_help_panel=EVALUATE)(run)
 app.command("analysis", cls=GroupedCommand, rich_help_panel=EVALUATE)(analysis)
+app.command("export", cls=GroupedCommand, rich_help_panel=EVALUATE)(export)
 app.command("launch", cls=ReuseCommand, rich_help_panel=EVALUATE)(launch)
 app.command("summary", cls=GroupedCommand, rich_help_panel=EVALUATE)(summary)
 app.command("compare", cls=GroupedCommand, rich_help_panel=EVALUATE)(compare)

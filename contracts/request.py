@@ -28,11 +28,12 @@ _ENV_NAME = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*$")
 
 
 class ModelProtocol(StrEnum):
-    """The wire protocols of the built-in model clients."""
+    """The wire protocols of the built-in model clients, and answers from a file instead of one."""
 
     OPENAI_CHAT = "openai-chat"
     OPENAI_RESPONSES = "openai-responses"
     ANTHROPIC = "anthropic"
+    SCRIPTED = "scripted"
 
 
 class ModelSpec(Contract):

@@ -72,6 +72,8 @@ class Message(Contract):
     name: str | None = None
     tool_call_id: str | None = None
     tool_calls: list[dict[str, JsonValue]] | None = None
+    reasoning_parts: list[dict[str, JsonValue]] = Field(default_factory=list)
+    """Of the assistant: what its protocol wants back unchanged with a tool call, such as signed thinking."""
 
 
 class OutputFile(Contract):

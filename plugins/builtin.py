@@ -14,8 +14,11 @@ def register(registry: Registry) -> None:
     registry.benchmark("humaneval", f"{_HERE}.benchmarks.humaneval:HumanEval")
     registry.benchmark("qa", f"{_HERE}.benchmarks.qa:QuestionAnswering")
     registry.benchmark("command", f"{_HERE}.benchmarks.command:CommandBenchmark")
+    registry.benchmark("terminal_tasks", f"{_HERE}.benchmarks.terminal_tasks:TerminalTasks")
 
     registry.harness("openai_chat", f"{_HERE}.harnesses.openai_chat:OpenAIChat")
+    registry.harness("terminal_agent", f"{_HERE}.harnesses.terminal_agent:TerminalAgent")
+    registry.harness("cli_agent", f"{_HERE}.harnesses.cli_agent:CliAgent")
     registry.harness("oracle", f"{_HERE}.harnesses.oracle:Oracle")
     registry.harness("nop", f"{_HERE}.harnesses.nop:Nop")
 

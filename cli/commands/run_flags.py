@@ -120,7 +120,7 @@ class RunFlags:
             "--model-api-protocol",
             metavar="NAME",
             rich_help_panel=MODEL,
-            help="openai-chat, openai-responses, anthropic or auto; or a JSON list in order of preference.",
+            help="openai-chat, openai-responses, anthropic, scripted or auto; or a JSON list in order of preference.",
         ),
     ] = None
     model_params: Annotated[

@@ -10,15 +10,13 @@ from pydantic import Field, ValidationError
 from ...contracts.base import Contract
 from ...contracts.context import AttemptContext
 from ...contracts.environment import EnvironmentSession
-from ...contracts.errors import ConfigurationError
 from ...contracts.harness import Harness
 from ...contracts.plan import HarnessPlan
 from ...contracts.request import EnvironmentSpec, ModelSpec, RunRequest
 from ...contracts.result import ResultMeta, RunResult, Trajectory, TrajectoryStep
 from ...contracts.task import Message, PreparedTask
 from ..models.client import ModelResponse
-from ..models.endpoint import base_url_of, choose_protocol, endpoint_url
-from ..models.http_client import create_model_client
+from ..models.factory import client_for_attempt, model_problem
 from ..models.params import parse_model_params
 from .conversation import conversation_of, steps_of
 
@@ -62,18 +60,7 @@ class OpenAIChat(Harness[OpenAIChatParams, ChatSession]):
 
     def supports(self, environment: EnvironmentSpec, model: ModelSpec) -> str | None:
         del environment
-        try:
-            protocol = choose_protocol(model)
-            endpoint_url(base_url_of(model, protocol), protocol)
-            parse_model_params(model)
-        except ConfigurationError as error:
-            return str(error)
-        if not model.base_url and not model.api_key:
-            return (
-                f"model {model.id!r} has neither base_url nor api_key: "
-                f"name an endpoint, or give a key for {base_url_of(model, protocol)}"
-            )
-        return None
+        return model_problem(model)
 
     async def start_session(
         self, env: EnvironmentSession, request: RunRequest, plan: HarnessPlan, context: AttemptContext
@@ -147,9 +134,7 @@ class OpenAIChat(Harness[OpenAIChatParams, ChatSession]):
         if self.params.max_tokens is not None:
             params = params.model_copy(update={"max_tokens": self.params.max_tokens})
         context.progress(f"waiting for {model.id}")
-        async with create_model_client(
-            model, context.resolve_secret(model.api_key), deadline=context.deadline, log=context.log
-        ) as client:
+        async with client_for_attempt(model, context) as client:
             response = await client.generate(conversation, prepared.input.tools, params)
         return ChatTurn(response=response, finished_at=time.time())
 

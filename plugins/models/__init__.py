@@ -2,12 +2,14 @@
 
 from .client import ModelClient, ModelResponse, require_output
 from .endpoint import choose_protocol
-from .http_client import create_model_client
+from .factory import client_for_attempt, create_model_client, model_problem
 from .params import ModelParams, parse_model_params
 from .reachability import check_reachable
+from .script_file import Conversation
 from .scripted import RecordingClient, ScriptedClient
 
 __all__ = [
+    "Conversation",
     "ModelClient",
     "ModelParams",
     "ModelResponse",
@@ -15,7 +17,9 @@ __all__ = [
     "ScriptedClient",
     "check_reachable",
     "choose_protocol",
+    "client_for_attempt",
     "create_model_client",
+    "model_problem",
     "parse_model_params",
     "require_output",
 ]

@@ -22,6 +22,7 @@ from .params import ModelParams
 from .protocol import (
     Reply,
     WireProtocol,
+    arguments_object,
     image_url_of,
     joined_text,
     objects_at,
@@ -92,6 +93,7 @@ class Anthropic(WireProtocol):
             raise ProtocolViolation("content is missing")
         texts: list[str] = []
         thoughts: list[str] = []
+        signed: list[JsonObject] = []
         calls: list[ToolCall] = []
         for block in objects_at(body.get("content"), "content"):
             match block.get("type"):
@@ -99,6 +101,9 @@ class Anthropic(WireProtocol):
                     texts.append(text_at(block.get("text"), "content[].text"))
                 case "thinking":
                     thoughts.append(text_at(block.get("thinking"), "content[].thinking"))
+                    signed.append(block)
+                case "redacted_thinking":
+                    signed.append(block)
                 case "tool_use":
                     calls.append(
                         ToolCall(
@@ -112,6 +117,7 @@ class Anthropic(WireProtocol):
             content="".join(texts),
             reasoning="\n".join(thought for thought in thoughts if thought) or None,
             tool_calls=calls,
+            reasoning_parts=signed,
             usage=_usage(body.get("usage")),
             stop_reason=stop_word(raw_stop, _STOP_WORDS),
             model=optional_text(body.get("model")),
@@ -157,10 +163,20 @@ def _blocks(message: Message) -> list[JsonObject]:
         return [{"type": "tool_result", "tool_use_id": message.tool_call_id or "", "content": result}]
     for raw in message.tool_calls or []:
         call = tool_call_of(raw)
-        # The protocol wants an object; text that is no JSON cannot be sent as one.
-        arguments = call.arguments if isinstance(call.arguments, dict) else {}
-        content.append({"type": "tool_use", "id": call.id, "name": call.name, "input": arguments})
-    return content
+        content.append(
+            {
+                "type": "tool_use",
+                "id": call.id,
+                "name": call.name,
+                "input": arguments_object(call.arguments),
+            }
+        )
+    # Signed thinking stands in front of what it led to; without a tool call nobody asks for it.
+    return [*_thinking(message), *content] if message.tool_calls else content
+
+
+def _thinking(message: Message) -> list[JsonObject]:
+    return [part for part in message.reasoning_parts if part.get("type") in ("thinking", "redacted_thinking")]
 
 
 def _block(part: JsonObject) -> JsonObject:

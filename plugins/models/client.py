@@ -28,6 +28,8 @@ class ModelResponse(Contract):
     content: str = ""
     reasoning: str | None = None
     tool_calls: list[ToolCall] = Field(default_factory=list)
+    reasoning_parts: list[dict[str, JsonValue]] = Field(default_factory=list)
+    """For :meth:`as_message`: what the protocol wants back unchanged, as it came."""
     usage: Usage = Field(default_factory=Usage)
     stop_reason: str | None = None
     model: str = ""
@@ -45,6 +47,15 @@ class ModelResponse(Contract):
     def is_empty(self) -> bool:
         """True without text and without a tool call: nothing that could be judged."""
         return not self.content.strip() and not self.tool_calls
+
+    def as_message(self) -> Message:
+        """The answer as a message of the conversation, to go on from."""
+        return Message(
+            role="assistant",
+            content=self.content,
+            tool_calls=[call.model_dump(mode="json") for call in self.tool_calls] or None,
+            reasoning_parts=self.reasoning_parts,
+        )
 
     def empty_output_issue(self, phase: IssuePhase = IssuePhase.RUN) -> Issue:
         """The ``model_empty_output`` issue for this response; an error, not fatal."""

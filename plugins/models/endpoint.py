@@ -27,7 +27,7 @@ def choose_protocol(
 ) -> ModelProtocol:
     """The first protocol in the model's order of preference that is ``supported``.
 
-    Without a preference: Anthropic's for ``api.anthropic.com`` and for ``claude…`` without a base
+    Without a preference: answers from a file for the model ``scripted`` without a base URL, Anthropic's for ``api.anthropic.com`` and for ``claude…`` without a base
     URL, else ``openai-chat``. Raises ``ConfigurationError`` when none fits.
     """
     wanted = [spec.api_protocol] if isinstance(spec.api_protocol, str) else spec.api_protocol
@@ -44,6 +44,8 @@ def choose_protocol(
 def _guess(spec: ModelSpec) -> ModelProtocol:
     if spec.base_url:
         speaks_anthropic = _parse_url(spec.base_url).host == ANTHROPIC_HOST
+    elif spec.id == ModelProtocol.SCRIPTED:
+        return ModelProtocol.SCRIPTED
     else:
         speaks_anthropic = spec.id.lower().startswith("claude")
     return ModelProtocol.ANTHROPIC if speaks_anthropic else ModelProtocol.OPENAI_CHAT

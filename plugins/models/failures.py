@@ -36,13 +36,17 @@ _CONTENT_CODES = frozenset(
         "request_too_large",
     }
 )
-_CONTENT_PHRASES = (
+_OVERFLOW_PHRASES = (
     "context length",
     "context window",
+    "context size",
+    "context_length_exceeded",
     "prompt is too long",
+    "input is too long",
     "maximum context",
-    "content polic",
+    "maximum number of tokens",
 )
+_CONTENT_PHRASES = (*_OVERFLOW_PHRASES, "content polic")
 
 
 @dataclass(frozen=True)
@@ -135,6 +139,14 @@ def failure_for(faults: Sequence[Fault], host: str, phase: IssuePhase) -> StageF
     tries = f" ({len(faults)} tries)" if len(faults) > 1 else ""
     detail = f": {fault.detail}" if fault.detail else ""
     return StageFailure(Issue(severity=severity, phase=phase, code=code, message=what + tries + detail))
+
+
+def is_context_overflow(issue: Issue) -> bool:
+    """Whether a call failed because its conversation was too long for the model."""
+    message = issue.message.lower()
+    return issue.code == IssueCode.MODEL_REQUEST_REJECTED and (
+        "http 413" in message or any(phrase in message for phrase in _OVERFLOW_PHRASES)
+    )
 
 
 def _classify(fault: Fault) -> tuple[Severity, IssueCode]:

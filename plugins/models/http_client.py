@@ -16,12 +16,11 @@ from ...contracts.issues import IssueCode, IssuePhase
 from ...contracts.request import ModelSpec
 from ...contracts.task import Message, ToolDefinition
 from .client import ModelClient, ModelResponse
-from .endpoint import base_url_of, choose_protocol, endpoint_url
+from .endpoint import base_url_of, endpoint_url
 from .failures import ErrorBody, error_in, failure_for, fault_for_status, one_line, read_error
 from .json_values import ProtocolViolation, decode_json, object_at
 from .params import ModelParams, parse_model_params
 from .protocol import Reply, WireProtocol
-from .protocols import PROTOCOLS
 from .retry import (
     Answered,
     Fault,
@@ -41,7 +40,7 @@ _FAILED_STATUS = {"rate_limit_exceeded": 429, "server_error": 500}
 
 
 class HttpModelClient(ModelClient):
-    """Made by :func:`create_model_client`."""
+    """Made by :func:`~.factory.create_model_client`."""
 
     def __init__(
         self,
@@ -184,6 +183,7 @@ def _response(reply: Reply, model: str) -> ModelResponse:
             content=reply.content,
             reasoning=reply.reasoning,
             tool_calls=reply.tool_calls,
+            reasoning_parts=reply.reasoning_parts,
             usage=reply.usage,
             stop_reason=reply.stop_reason,
             model=reply.model or model,
@@ -199,36 +199,3 @@ def _response(reply: Reply, model: str) -> ModelResponse:
 def _with_http_facts(answered: Answered[ModelResponse]) -> ModelResponse:
     facts = {"attempts": answered.tries, "latency_seconds": answered.latency_seconds}
     return answered.answer.model_copy(update=facts)
-
-
-def create_model_client(
-    spec: ModelSpec,
-    api_key: str,
-    *,
-    deadline: float | None = None,
-    phase: IssuePhase = IssuePhase.RUN,
-    log: Log | None = None,
-    surroundings: Surroundings | None = None,
-) -> ModelClient:
-    """A client for ``spec``; ``api_key`` is the resolved key, ``""`` for none.
-
-    ``deadline`` is a Unix time that no try and no wait passes; ``phase`` is put into failures.
-    ``surroundings`` replaces clock, sleep and dice in tests. Raises ``ConfigurationError`` for
-    parameters that cannot be sent, ``StageFailure`` for a key that cannot.
-    """
-    api_key = api_key.strip()
-    if not (api_key.isascii() and api_key.isprintable()):
-        raise StageFailure.fatal(
-            phase,
-            IssueCode.MODEL_AUTHENTICATION,
-            f"the API key of model {spec.id!r} holds line breaks or characters that no header can carry",
-        )
-    return HttpModelClient(
-        spec,
-        PROTOCOLS[choose_protocol(spec)](),
-        api_key,
-        deadline=deadline,
-        phase=phase,
-        log=log or logging.getLogger(__name__),
-        surroundings=surroundings,
-    )

@@ -34,6 +34,8 @@ from .protocol import (
     tool_call_of,
 )
 
+_REASONING_KEYS = ("reasoning_content", "reasoning_details")
+"""Where servers put the reasoning that they want back with the results of tool calls."""
 _STOP_WORDS = {"function_call": "tool_calls", "max_tokens": "length"}
 
 
@@ -83,6 +85,7 @@ class OpenAIChat(WireProtocol):
             content=content or refusal or "",
             reasoning=optional_text(reasoning),
             tool_calls=[_read_call(call) for call in objects_at(message.get("tool_calls"), "tool_calls")],
+            reasoning_parts=[{key: message[key]} for key in _REASONING_KEYS if message.get(key)],
             usage=Usage(
                 prompt_tokens=count_in(usage, "prompt_tokens"),
                 completion_tokens=count_in(usage, "completion_tokens"),
@@ -106,6 +109,8 @@ def _message(message: Message) -> JsonObject:
         wire["tool_call_id"] = message.tool_call_id
     if message.tool_calls:
         wire["tool_calls"] = [_write_call(tool_call_of(call)) for call in message.tool_calls]
+        for part in message.reasoning_parts:
+            wire.update({key: part[key] for key in _REASONING_KEYS if key in part})
     return wire
 
 

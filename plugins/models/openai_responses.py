@@ -78,6 +78,7 @@ class OpenAIResponses(WireProtocol):
         texts: list[str] = []
         refusals: list[str] = []
         thoughts: list[str] = []
+        carried: list[JsonObject] = []
         calls: list[ToolCall] = []
         for item in objects_at(body.get("output"), "output"):
             match item.get("type"):
@@ -86,6 +87,7 @@ class OpenAIResponses(WireProtocol):
                         texts.append(text_at(part.get("text"), "output[].content[].text"))
                         refusals.append(text_at(part.get("refusal"), "output[].content[].refusal"))
                 case "reasoning":
+                    carried.append(item)
                     thoughts += [
                         joined_text(item.get(key), f"output[].{key}") for key in ("summary", "content")
                     ]
@@ -98,6 +100,7 @@ class OpenAIResponses(WireProtocol):
             content="".join(texts) or refusal,
             reasoning="\n".join(thought for thought in thoughts if thought) or None,
             tool_calls=calls,
+            reasoning_parts=carried,
             usage=Usage(
                 prompt_tokens=count_in(usage, "input_tokens"),
                 completion_tokens=count_in(usage, "output_tokens"),
@@ -125,6 +128,8 @@ def _items(message: Message) -> list[JsonObject]:
         output = joined_text([*parts_of(message)], "tool message")
         return [{"type": "function_call_output", "call_id": message.tool_call_id or "", "output": output}]
     items: list[JsonObject] = []
+    if message.tool_calls:
+        items += [part for part in message.reasoning_parts if part.get("type") == "reasoning"]
     parts: list[JsonValue] = [_part(part, message.role) for part in parts_of(message)]
     if parts:
         items.append({"role": message.role, "content": parts})

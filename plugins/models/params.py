@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
+from ...contracts.component import LocalPath
 from ...contracts.errors import ConfigurationError
 from ...contracts.request import JsonMap, ModelSpec
 from ..params import describe_validation_error
@@ -23,6 +24,11 @@ class ModelParams(BaseModel):
     """Upper end of the first wait; it doubles with each try; never sent."""
     retry_max_delay_seconds: float = Field(default=60.0, ge=0)
     """No wait is longer, whatever ``Retry-After`` says; never sent."""
+
+    script: LocalPath | None = None
+    """With protocol ``scripted``: the file that answers; by default one for the built-in tasks."""
+    record: LocalPath | None = None
+    """Append every answer to this file, as a script to replay; never sent."""
 
     temperature: float | None = None
     top_p: float | None = None

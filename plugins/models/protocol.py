@@ -24,6 +24,8 @@ class Reply:
     content: str
     reasoning: str | None = None
     tool_calls: list[ToolCall] = field(default_factory=list)
+    reasoning_parts: list[JsonObject] = field(default_factory=list)
+    """What the protocol wants back unchanged beside the results of the tool calls."""
     usage: Usage = field(default_factory=Usage)
     stop_reason: str | None = None
     model: str | None = None
@@ -74,9 +76,19 @@ def tool_call_of(value: JsonValue) -> ToolCall:
     )
 
 
+def arguments_object(arguments: JsonValue) -> JsonObject:
+    """Arguments as an object, which is all that every server accepts back.
+
+    What the model wrote instead of one is kept inside, so that it sees its mistake.
+    """
+    if isinstance(arguments, dict):
+        return arguments
+    return {} if arguments is None else {"malformed_arguments": arguments}
+
+
 def arguments_text(arguments: JsonValue) -> str:
     """Arguments as the JSON text that OpenAI's protocols carry."""
-    return arguments if isinstance(arguments, str) else json.dumps(arguments or {}, ensure_ascii=False)
+    return json.dumps(arguments_object(arguments), ensure_ascii=False)
 
 
 def schema_of(tool: ToolDefinition) -> JsonObject:

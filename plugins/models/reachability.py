@@ -6,7 +6,7 @@ import asyncio
 
 import httpx
 
-from ...contracts.request import ModelSpec
+from ...contracts.request import ModelProtocol, ModelSpec
 from .endpoint import base_url_of, choose_protocol, endpoint_url
 from .transport import connection_reason, open_client
 
@@ -17,6 +17,8 @@ async def check_reachable(spec: ModelSpec, timeout: float = 5.0) -> str | None: 
     No key is sent and no tokens are spent: it is a GET to the URL that calls are posted to.
     """
     protocol = choose_protocol(spec)
+    if protocol is ModelProtocol.SCRIPTED:
+        return None  # a file; the harness says whether it can be read
     url = endpoint_url(base_url_of(spec, protocol), protocol)
     try:
         async with asyncio.timeout(timeout), open_client(url) as client, client.stream("GET", url):

@@ -26,12 +26,13 @@ import re
 import sys
 import time
 from collections import Counter
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from model_answers import ANSWERS, Reply, error_body
+from model_stream import stream_of
 
 TASK_PATTERN = r"\[task:\s*([^\]]+?)\s*\]"
 
@@ -188,7 +189,11 @@ class ModelServer:
         elif reply.status != 200:
             payload = error_body(protocol, reply)
         else:
-            payload = json.dumps(ANSWERS[protocol](reply, str(body.get("model", "")))).encode()
+            answer = ANSWERS[protocol](reply, str(body.get("model", "")))
+            if body.get("stream"):
+                events = {"content-type": "text/event-stream", **reply.headers}
+                return await _send(writer, replace(reply, headers=events), stream_of(protocol, answer))
+            payload = json.dumps(answer).encode()
         return await _send(writer, reply, payload)
 
     async def _remember(self, call: Call) -> None:

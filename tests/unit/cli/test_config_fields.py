@@ -31,7 +31,10 @@ LONG = 315_360_001
 MODEL: dict[str, tuple[Any, str]] = {
     "base_url": ("ftp://x", "'ftp://x' is not an http(s) URL"),
     "api_key": (7, "should be text"),
-    "api_protocol": ("soap", "'soap' is not one of openai-chat, openai-responses, anthropic or auto"),
+    "api_protocol": (
+        "soap",
+        "'soap' is not one of openai-chat, openai-responses, anthropic, scripted or auto",
+    ),
     "params": ([1], "should be a map of names to values"),
 }
 SETUP: dict[str, tuple[Any, str]] = {

@@ -89,7 +89,7 @@ def replaced(value: Any, path: tuple[Any, ...], new: Any) -> Any:
     return copy
 
 
-@pytest.mark.parametrize("protocol", list(ModelProtocol))
+@pytest.mark.parametrize("protocol", list(PROTOCOLS))
 def test_an_odd_value_in_any_place_is_read_or_refused(protocol: ModelProtocol) -> None:
     wire = PROTOCOLS[protocol]()
     wire.read(GOOD[protocol])
@@ -106,7 +106,7 @@ def test_an_odd_value_in_any_place_is_read_or_refused(protocol: ModelProtocol) -
     assert refused > 20
 
 
-@pytest.mark.parametrize("protocol", list(ModelProtocol))
+@pytest.mark.parametrize("protocol", list(PROTOCOLS))
 @given(
     body=st.dictionaries(
         st.sampled_from(["choices", "output", "content", "usage", "model", "status", "stop_reason"]),

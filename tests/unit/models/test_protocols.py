@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
 import pytest
 
 from agentcompass.contracts import ConfigurationError, Message, ModelProtocol, ToolCall, ToolDefinition, Usage
@@ -288,3 +291,53 @@ def test_anthropic_answer() -> None:
 )
 def test_anthropic_stop_reasons_get_the_common_word(raw: str, word: str) -> None:
     assert ANTHROPIC.read({"content": [], "stop_reason": raw}).stop_reason == word
+
+
+def turn(**fields: Any) -> list[Message]:
+    """The second call of an agent: its first answer, and what the tool returned."""
+    called = Message(role="assistant", content="", tool_calls=[CALL], **fields)
+    return [Message(role="user", content="?"), called, Message(role="tool", content="1", tool_call_id="c1")]
+
+
+def test_signed_thinking_goes_back_in_front_of_its_tool_call() -> None:
+    blocks = [
+        {"type": "thinking", "thinking": "hm", "signature": "s"},
+        {"type": "redacted_thinking", "data": "x"},
+        {"type": "tool_use", "id": "c1", "name": "add", "input": {"a": 1}},
+    ]
+    parts = ANTHROPIC.read({"content": blocks}).reasoning_parts
+    body = ANTHROPIC.body("m", turn(reasoning_parts=parts), [TOOL], PARAMS, "h")
+    assert body["messages"][1] == {"role": "assistant", "content": blocks}  # type: ignore[index]
+
+
+def test_reasoning_items_go_back_in_front_of_their_tool_call() -> None:
+    item = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "abc"}
+    call = {"type": "function_call", "call_id": "c1", "name": "add", "arguments": '{"a": 1}'}
+    parts = RESPONSES.read({"output": [item, call]}).reasoning_parts
+    body = RESPONSES.body("m", turn(reasoning_parts=parts), [TOOL], PARAMS, "h")
+    assert body["input"][1:3] == [item, call]  # type: ignore[index]
+
+
+def test_reasoning_of_chat_servers_goes_back_with_its_tool_call_only() -> None:
+    message = {"content": "", "reasoning_content": "hm", "tool_calls": [CALL]}
+    parts = CHAT.read({"choices": [{"message": message}]}).reasoning_parts
+    sent = CHAT.body("m", turn(reasoning_parts=parts), [TOOL], PARAMS, "h")["messages"]
+    assert sent[1]["reasoning_content"] == "hm"  # type: ignore[index,call-overload]
+    said = Message(role="assistant", content="4", reasoning_parts=parts)
+    assert CHAT.body("m", [said], [], ModelParams(), "h")["messages"] == [
+        {"role": "assistant", "content": "4"}
+    ]
+
+
+@pytest.mark.parametrize("written", ['{"a": ', [1], "text", 7])
+def test_malformed_arguments_go_back_inside_an_object(written: Any) -> None:
+    messages = [
+        Message(role="assistant", content="", tool_calls=[{"id": "c", "name": "f", "arguments": written}])
+    ]
+    wrapped = {"malformed_arguments": written}
+    chat = CHAT.body("m", messages, [], ModelParams(), "h")["messages"]
+    assert json.loads(chat[0]["tool_calls"][0]["function"]["arguments"]) == wrapped  # type: ignore[index,call-overload]
+    responses = RESPONSES.body("m", messages, [], ModelParams(), "h")["input"]
+    assert json.loads(responses[0]["arguments"]) == wrapped  # type: ignore[index,call-overload]
+    anthropic = ANTHROPIC.body("m", messages, [], ModelParams(), "h")["messages"]
+    assert anthropic[0]["content"][0]["input"] == wrapped  # type: ignore[index,call-overload]

@@ -49,7 +49,7 @@ def request(**model: str) -> RunRequest:
     return RunRequest.model_validate(
         {
             "benchmark": {"id": "csv_totals"},
-            "harness": {"id": "cli_agent"},
+            "harness": {"id": "acme_agent"},
             "environment": {"id": "ssh"},
             "model": {"id": "m", **model},
         }

@@ -47,7 +47,7 @@ def _request() -> RunRequest:
     return RunRequest.model_validate(
         {
             "benchmark": {"id": "csv_totals"},
-            "harness": {"id": "cli_agent"},
+            "harness": {"id": "acme_agent"},
             "environment": {"id": "ssh"},
             "model": {"id": "m"},
         }
@@ -67,7 +67,7 @@ def test_one_component_of_every_kind_is_registered(registry: Registry) -> None:
     }
     assert mine == {
         "benchmark": ["csv_totals"],
-        "harness": ["cli_agent"],
+        "harness": ["acme_agent"],
         "environment": ["ssh"],
         "recipe": ["time_for_large_tables"],
         "analyzer": ["answer_length"],

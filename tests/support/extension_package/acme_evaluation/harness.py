@@ -40,7 +40,7 @@ class Run:
 class CliAgent(Harness[CliAgentParams, Run]):
     """The agent is a detached process, so it outlives this worker and is found again by its id."""
 
-    id = "cli_agent"
+    id = "acme_agent"
     description = "A command-line agent inside the environment"
     Params = CliAgentParams
     parallel_attempts_safe = True
@@ -90,7 +90,7 @@ class CliAgent(Harness[CliAgentParams, Run]):
         output = await session.env.read_process_output(session.process_id, "stdout", 0, max_bytes=1_000_000)
         if status is not None and status.returncode:
             message = f"the agent ended with status {status.returncode}"
-            context.report_issue(Severity.ERROR, IssuePhase.RUN, "cli_agent.exit_status", message)
+            context.report_issue(Severity.ERROR, IssuePhase.RUN, "acme_agent.exit_status", message)
         answer = output.decode("utf-8", errors="replace").strip()
         step = TrajectoryStep(step_id=1, source="agent", message=answer)
         return RunResult(

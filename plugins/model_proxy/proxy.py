@@ -1,0 +1,215 @@
+"""The proxy: takes the agent's calls with a token of its own and passes them on with the real key."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import json
+import time
+from collections.abc import Awaitable, Callable
+from types import TracebackType
+from typing import Self
+
+import httpx
+
+from ...contracts.issues import Issue, IssuePhase
+from ...contracts.request import ModelProtocol, ModelSpec
+from ..models.client import ModelResponse
+from ..models.endpoint import base_url_of, endpoint_url
+from ..models.failures import failure_for, fault_for_status, read_error
+from ..models.json_values import JsonObject, ProtocolViolation, decode_json
+from ..models.params import parse_model_params
+from ..models.prices import charge_of
+from ..models.protocols import PROTOCOLS
+from ..models.transport import connection_reason, open_client
+from .assembly import assembled
+from .calls import ProxiedCall, used_up
+from .http_server import HttpRequest, Responder, serve_connection
+from .params import ModelProxyParams
+
+_ENDINGS = {
+    "/chat/completions": ModelProtocol.OPENAI_CHAT,
+    "/responses": ModelProtocol.OPENAI_RESPONSES,
+    "/messages": ModelProtocol.ANTHROPIC,
+}
+_PASSED_ON = ("content-type", "accept", "anthropic-version", "anthropic-beta", "openai-beta", "user-agent")
+_PASSED_BACK = ("content-type", "retry-after", "retry-after-ms", "request-id", "x-request-id")
+_BLOCKING = (401, 402, 403)
+MAX_KEPT_BYTES = 16 * 1024 * 1024
+"""Of an answer that is read for its tokens; the agent gets the whole."""
+MAX_TEXT = 65_536
+
+
+class ModelProxy:
+    """Serves while it is entered. ``issue`` says why no further call is allowed, once that is so."""
+
+    def __init__(
+        self,
+        spec: ModelSpec,
+        api_key: str,
+        token: str,
+        params: ModelProxyParams,
+        *,
+        port: int,
+        calls: list[ProxiedCall],
+        on_call: Callable[[], Awaitable[None]],
+    ) -> None:
+        """``calls`` is added to; ``on_call`` is awaited after each, to put them on disk."""
+        self.issue: Issue | None = used_up(calls, params)
+        self.calls = calls
+        self._spec, self._params, self._port, self._on_call = spec, params, port, on_call
+        self._authorized = (token.encode(), f"Bearer {token}".encode())
+        self.__key = api_key
+        self._timeout = parse_model_params(spec).request_timeout_seconds
+        self._connections: set[asyncio.Task[None]] = set()
+        self._server: asyncio.Server | None = None
+
+    async def __aenter__(self) -> Self:
+        """Raises ``OSError`` when the address is taken."""
+        self._server = await asyncio.start_server(self._accept, self._params.bind, self._port)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._server is not None
+        self._server.close()
+        for task in self._connections:
+            task.cancel()
+        await asyncio.gather(*self._connections, return_exceptions=True)
+        await self._server.wait_closed()
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._connections.add(task)
+        try:
+            await serve_connection(reader, writer, self._handle)
+        except asyncio.CancelledError:
+            pass  # the proxy is closing; asyncio would log a cancelled handler as an error
+        finally:
+            self._connections.discard(task)
+
+    async def _handle(self, request: HttpRequest, responder: Responder) -> None:
+        protocol = next((found for end, found in _ENDINGS.items() if request.path.endswith(end)), None)
+        if not self._is_authorized(request):
+            await _refuse(responder, 401, "the token of this endpoint is wrong")
+        elif protocol is None or request.method != "POST":
+            await _refuse(responder, 404, f"no {request.method} {request.path[:100]} here")
+        elif self.issue is not None:
+            await _refuse(responder, 403, self.issue.message)
+        else:
+            await self._pass_on(protocol, request, responder)
+
+    def _is_authorized(self, request: HttpRequest) -> bool:
+        given = request.headers.get("authorization") or request.headers.get("x-api-key", "")
+        sent = given.encode("utf-8", "replace")
+        return any(hmac.compare_digest(sent, known) for known in self._authorized)
+
+    async def _pass_on(self, protocol: ModelProtocol, request: HttpRequest, responder: Responder) -> None:
+        try:
+            body = decode_json(request.body)
+        except ProtocolViolation as violation:
+            return await _refuse(responder, 400, str(violation))
+        if not isinstance(body, dict) or body.get("model") != self._spec.id:
+            return await _refuse(responder, 403, f"only model {self._spec.id!r} can be called here")
+        if protocol is ModelProtocol.OPENAI_CHAT and body.get("stream"):
+            # Without it a stream does not tell its tokens.
+            options = body.get("stream_options")
+            body["stream_options"] = {**(options if isinstance(options, dict) else {}), "include_usage": True}
+        began = time.monotonic()
+        try:
+            status, content_type, raw = await self._exchange(protocol, request, body, responder)
+        except (httpx.TransportError, TimeoutError) as error:
+            reason = connection_reason(error) if isinstance(error, httpx.TransportError) else "no answer"
+            await self._note(protocol, 502, began, ModelResponse(), len(request.body))
+            if not responder.started:
+                await _refuse(responder, 502, f"the model endpoint cannot be reached: {reason}")
+            return None
+        await self._note(
+            protocol, status, began, _read(protocol, status, content_type, raw), len(request.body)
+        )
+        if status in _BLOCKING:
+            fault = fault_for_status(status, read_error(raw), None, self.__key)
+            host = endpoint_url(base_url_of(self._spec, protocol), protocol).host
+            self.issue = failure_for([fault], host, IssuePhase.RUN).issue
+        await responder.end()
+        return None
+
+    async def _exchange(
+        self, protocol: ModelProtocol, request: HttpRequest, body: JsonObject, responder: Responder
+    ) -> tuple[int, str, bytes]:
+        """Send on and pass the answer back piece by piece; returns what is needed to read it."""
+        url = endpoint_url(base_url_of(self._spec, protocol), protocol)
+        if request.query and not url.query:
+            url = url.copy_with(query=request.query.encode())
+        headers = {name: request.headers[name] for name in _PASSED_ON if name in request.headers}
+        payload = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
+        own = PROTOCOLS[protocol]().headers(self.__key)
+        kept = bytearray()
+        async with (
+            asyncio.timeout(self._timeout),
+            open_client(url, {**own, **headers}) as client,
+            client.stream("POST", url, content=payload) as response,
+        ):
+            back = {name: response.headers[name] for name in _PASSED_BACK if name in response.headers}
+            await responder.start(response.status_code, back)
+            if response.status_code >= 400:
+                # Whole, because an endpoint may repeat the key in its refusal.
+                kept += (await response.aread()).replace(self.__key.encode() or b"\0", b"***")
+                await responder.write(bytes(kept))
+                return response.status_code, "", bytes(kept)
+            async for piece in response.aiter_bytes():
+                if len(kept) < MAX_KEPT_BYTES:
+                    kept += piece
+                await responder.write(piece)
+        return response.status_code, response.headers.get("content-type", ""), bytes(kept)
+
+    async def _note(
+        self, protocol: ModelProtocol, status: int, began: float, response: ModelResponse, sent: int
+    ) -> None:
+        charge = charge_of(response, sent, self._spec.id, self._params.prices)
+        answered = status < 400
+        self.calls.append(
+            ProxiedCall(
+                at=time.time(),
+                protocol=protocol.value,
+                status=status,
+                latency_seconds=round(time.monotonic() - began, 3),
+                model=response.model or self._spec.id,
+                content=response.content[:MAX_TEXT],
+                reasoning=(response.reasoning or "")[:MAX_TEXT] or None,
+                tool_calls=response.tool_calls,
+                stop_reason=response.stop_reason,
+                usage=response.usage,
+                tokens=charge.tokens if answered else 0,
+                estimated=answered and charge.estimated,
+                cost_usd=charge.cost_usd if answered else None,
+            )
+        )
+        self.issue = self.issue or used_up(self.calls, self._params)
+        await self._on_call()
+
+
+async def _refuse(responder: Responder, status: int, message: str) -> None:
+    error = {"type": "agentcompass_proxy", "code": "agentcompass_proxy", "message": message}
+    await responder.send(status, json.dumps({"type": "error", "error": error}).encode())
+
+
+def _read(protocol: ModelProtocol, status: int, content_type: str, raw: bytes) -> ModelResponse:
+    """What the answer says; nothing of one that cannot be read: the agent has got it already."""
+    if status >= 400:
+        return ModelResponse()
+    try:
+        reply = PROTOCOLS[protocol]().read(assembled(protocol, content_type, raw))
+    except ProtocolViolation:
+        return ModelResponse()
+    return ModelResponse(
+        content=reply.content,
+        reasoning=reply.reasoning,
+        tool_calls=reply.tool_calls,
+        usage=reply.usage,
+        stop_reason=reply.stop_reason,
+        model=reply.model or "",
+        cost_usd=reply.cost_usd,
+    )
