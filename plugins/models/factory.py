@@ -95,6 +95,8 @@ def model_problem(spec: ModelSpec) -> str | None:
         return str(error)
     if params.script is not None:
         return "model.params.script belongs to protocol scripted"
+    if params.record is not None and not Path(params.record).parent.is_dir():
+        return f"model.params.record: there is no folder {Path(params.record).parent}"
     if not spec.base_url and not spec.api_key:
         return (
             f"model {spec.id!r} has neither base_url nor api_key: "
