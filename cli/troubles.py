@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from temporalio.api.common.v1 import WorkflowExecution
 from temporalio.api.enums.v1 import EventType, PendingWorkflowTaskState, TaskQueueType
+from temporalio.api.failure.v1 import Failure
 from temporalio.api.taskqueue.v1 import TaskQueue
 from temporalio.api.workflowservice.v1 import (
     DescribeTaskQueueRequest,
@@ -23,9 +24,11 @@ from temporalio.api.workflowservice.v1 import (
     GetWorkflowExecutionHistoryReverseRequest,
 )
 from temporalio.client import Client, WorkflowExecutionStatus
+from temporalio.exceptions import FailureError
 from temporalio.service import RPCError, RPCStatusCode
 
 from ..activities.retry_log import RETRY_MARK
+from ..contracts.errors import ConfigurationError
 from ..contracts.launch import OVER_STATES, LaunchStatus
 
 if TYPE_CHECKING:
@@ -156,7 +159,7 @@ async def _of_workflow(
             )
     for activity in answer.pending_activities:
         if activity.attempt > 1 and activity.HasField("last_failure"):
-            problem = _first_line(activity.last_failure.message)
+            problem = _first_line(await _message_of(client, activity.last_failure))
             found.append(f"activity {activity.activity_type.name} {RETRY_MARK}: {problem}")
     return found
 
@@ -172,10 +175,23 @@ async def _last_task_failure(client: Client, workflow_id: str) -> str:
     )
     for event in answer.history.events:
         if event.event_type == EventType.EVENT_TYPE_WORKFLOW_TASK_FAILED:
-            return _first_line(event.workflow_task_failed_event_attributes.failure.message)
+            failure = event.workflow_task_failed_event_attributes.failure
+            return _first_line(await _message_of(client, failure))
         if event.event_type == EventType.EVENT_TYPE_WORKFLOW_TASK_COMPLETED:
             break
     return ""
+
+
+async def _message_of(client: Client, failure: Failure) -> str:
+    """What a failure says, decrypted where messages are encrypted."""
+    if not failure.HasField("encoded_attributes"):
+        return failure.message
+    try:
+        error = await client.data_converter.decode_failure(failure)
+    except ConfigurationError as unreadable:
+        # A worker with another key: that is the trouble itself, and no reason to end this command.
+        return f"a worker's message cannot be read: {unreadable}"
+    return error.message if isinstance(error, FailureError) else str(error)
 
 
 def _first_line(text: str) -> str:

@@ -3,14 +3,19 @@
 For every payload that enters or leaves a workflow, the SDK asks the workflow several times in whose
 name the payload is written: a codec or an external storage may treat each workflow's payloads in
 a way of its own. Each question compiles and runs a piece of code inside the sandbox, which added
-up to a tenth of a worker's CPU time. Our data converter has neither, so here the answer is a constant.
+up to a tenth of a worker's CPU time. Our data converter treats all alike, so here the answer is a constant.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from temporalio.converter import DataConverter, SerializationContext, StorageDriverStoreContext
+from temporalio.converter import (
+    DataConverter,
+    SerializationContext,
+    StorageDriverStoreContext,
+    WithSerializationContext,
+)
 from temporalio.worker import WorkflowInstance, WorkflowInstanceDetails, WorkflowRunner
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 from temporalio.workflow import Info
@@ -29,7 +34,8 @@ _NO_STORAGE = StorageDriverStoreContext()
 def sandbox(converter: DataConverter) -> WorkflowRunner:
     """The runner for a worker whose client uses ``converter``."""
     restrictions = SandboxRestrictions.default.with_passthrough_modules(*PASSTHROUGH)
-    if converter.payload_codec is not None or converter.external_storage is not None:
+    asks = isinstance(converter.payload_codec, WithSerializationContext)
+    if asks or converter.external_storage is not None:
         return SandboxedWorkflowRunner(restrictions=restrictions)
     return _ContextFreeRunner(restrictions=restrictions)
 
