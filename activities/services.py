@@ -25,6 +25,7 @@ from .encryption import unseal_secret
 from .open_rate import OpenRate
 from .redaction import REDACTOR
 from .store.run_store import RunStore, open_store
+from .telemetry import WorkerMetrics
 
 ComponentT = TypeVar("ComponentT")
 
@@ -118,9 +119,14 @@ def _recipes(request: RunRequest, registry: Registry) -> list[Recipe[Any]]:
 class Services:
     """Made once per worker process and given to every activity class."""
 
-    def __init__(self, client: Client, settings: WorkerSettings) -> None:
+    def __init__(
+        self, client: Client, settings: WorkerSettings, metrics: WorkerMetrics | None = None
+    ) -> None:
         self.client = client
         self.settings = settings
+        self.metrics = metrics or WorkerMetrics()
+        self.environments_used: dict[str, Environment[Any]] = {}
+        """Providers that this worker has opened an environment at, by id."""
         self.open_rate = OpenRate()
         self._registries: dict[tuple[str, ...], Registry] = {}
         self._components: dict[str, RequestComponents] = {}

@@ -15,11 +15,12 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from temporalio.api.common.v1 import WorkflowExecution
-from temporalio.api.enums.v1 import EventType, PendingWorkflowTaskState, TaskQueueType
+from temporalio.api.enums.v1 import EventType, PendingWorkflowTaskState, TaskQueueType, WorkerVersioningMode
 from temporalio.api.failure.v1 import Failure
 from temporalio.api.taskqueue.v1 import TaskQueue
 from temporalio.api.workflowservice.v1 import (
     DescribeTaskQueueRequest,
+    DescribeTaskQueueResponse,
     DescribeWorkflowExecutionResponse,
     GetWorkflowExecutionHistoryReverseRequest,
 )
@@ -120,8 +121,29 @@ async def _last_poll(client: Client, queue: str) -> float | None:
         if error.status is RPCStatusCode.PERMISSION_DENIED:
             return None
         raise
+    if advice := _no_current_version(answer, queue):
+        return advice
     last = max((poller.last_access_time.seconds for poller in answer.pollers), default=0)
     return max(0.0, time.time() - last)
+
+
+def _no_current_version(answer: DescribeTaskQueueResponse, queue: str) -> str:
+    """Workers of a deployment get nothing until one of its versions is the current one."""
+    if answer.versioning_info.HasField("current_deployment_version"):
+        return ""
+    versioned = [
+        poller.deployment_options
+        for poller in answer.pollers
+        if poller.deployment_options.worker_versioning_mode
+        == WorkerVersioningMode.WORKER_VERSIONING_MODE_VERSIONED
+    ]
+    if not versioned or len(versioned) < len(answer.pollers):
+        return ""
+    name, build = versioned[0].deployment_name, versioned[0].build_id
+    return (
+        f"workers poll the task queue {queue!r}, but no version of their deployment is the current one: temporal worker "
+        f"deployment set-current-version --deployment-name {name} --build-id {build}"
+    )
 
 
 async def _described(
