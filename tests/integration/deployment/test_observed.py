@@ -2,17 +2,33 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import httpx
 import pytest
+import temporalio.bridge
 from cluster import Cluster, free_port
 from command_line import wait_for
+from metric_names import exposed_names, used_names
+from model_answers import Reply
+from model_server import ModelServer
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+ONLY_WITH_TROUBLE = {
+    "temporal_workflow_task_execution_failed_total": "workflow_task_execution_failed",
+    "temporal_activity_execution_failed_total": "activity_execution_failed",
+    "temporal_request_failure_total": "request_failure",
+    "agentcompass_environments_open": "",
+    "agentcompass_model_cost_micro_usd_total": "",
+}
+"""Metrics that are not there after a good run, with their names in the SDK's core. Of our own, the census looks
+after a while, and no endpoint here reports a cost: tests/unit/activities/test_telemetry.py has them."""
 
 ROWS = [{"id": "q1", "question": "2 + 2?", "answer": "4"}, {"id": "q2", "question": "1 + 1?", "answer": "2"}]
 
@@ -27,18 +43,36 @@ def sample(text: str, name: str, **labels: str) -> float:
     return total
 
 
-def test_metrics_count_what_the_worker_did(cluster: Cluster) -> None:
+async def scraped_after_a_run(cluster: Cluster) -> str:
+    """What Prometheus gets from a worker that made two model calls, one of them with the right answer."""
     address = f"127.0.0.1:{free_port()}"
     cluster.worker("--metrics-address", address)
-    cluster.run_questions(ROWS).expect(0)
-    text = httpx.get(f"http://{address}/metrics").text
-    labels = {"benchmark": "qa", "harness": "oracle", "model": "none", "environment": "host_process"}
-    assert sample(text, "agentcompass_attempts_total", outcome="passed", **labels) == 2
+    async with ModelServer() as server, httpx.AsyncClient() as client:
+        server.script("", Reply("4", prompt_tokens=11, completion_tokens=7))
+        model = ("--model-base-url", server.base_url)
+        ended = await asyncio.to_thread(cluster.run_questions, ROWS, *model, harness="openai_chat")
+        ended.expect(0)
+        return (await client.get(f"http://{address}/metrics")).text
+
+
+def test_metrics_count_what_the_worker_did_and_dashboards_ask_for_nothing_else(cluster: Cluster) -> None:
+    text = asyncio.run(scraped_after_a_run(cluster))
+    labels = {"benchmark": "qa", "harness": "openai_chat", "model": "none", "environment": "host_process"}
+    assert sample(text, "agentcompass_attempts_total", outcome="passed", **labels) == 1
+    assert sample(text, "agentcompass_attempts_total", outcome="failed", **labels) == 1
     assert sample(text, "agentcompass_phase_latency_seconds_count", phase="evaluate", outcome="ok") == 2
     assert sample(text, "agentcompass_environments_opened_total", environment="host_process") == 2
     assert sample(text, "agentcompass_environments_closed_total", outcome="ok") == 2
+    assert sample(text, "agentcompass_model_calls_total", **labels) == 2
+    assert sample(text, "agentcompass_model_tokens_total", kind="prompt", **labels) == 22
+    assert sample(text, "agentcompass_model_tokens_total", kind="completion", **labels) == 14
     assert sample(text, "temporal_workflow_completed_total", workflow_type="AttemptWorkflow") == 2
     assert "q1" not in text, "a label with a task would make a series for each task"
+
+    missing = used_names() - exposed_names(text)
+    assert missing == set(ONLY_WITH_TROUBLE)
+    core = b"".join(path.read_bytes() for path in Path(temporalio.bridge.__path__[0]).glob("*.so"))
+    assert [name for name in missing if (sdk := ONLY_WITH_TROUBLE[name]) and sdk.encode() not in core] == []
 
 
 def test_worker_is_ready_while_it_serves(cluster: Cluster) -> None:
