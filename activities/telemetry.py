@@ -1,6 +1,6 @@
 """What a worker counts of its own work, beside what the Temporal SDK measures.
 
-Names and labels are a promise to dashboards and alerts: ``docs/metrics-endpoint.md`` lists them, and a
+Names and labels are a promise to dashboards and alerts: ``docs/deploying.md`` lists them, and a
 test compares the list, the dashboard and what a worker exposes. No label holds a task or a run, so the
 number of series stays small.
 """

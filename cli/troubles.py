@@ -92,9 +92,12 @@ async def find_troubles(handle: LaunchHandle, status: LaunchStatus) -> list[str]
 
 async def who_polls(client: Client, queue: str) -> str:
     """Why nobody may answer on a task queue: no worker polls it, or one that polled it is silent."""
-    age = await _last_poll(client, queue)
-    if age is None:
+    answer = await _ask_queue(client, queue)
+    if answer is None:
         return f"no worker of the task queue {queue!r} answers"
+    if advice := _no_current_version(answer, queue):
+        return advice
+    age = _since_last_poll(answer)
     if age < POLLED_WITHIN_SECONDS:
         return f"no worker answers; the task queue {queue!r} was last polled {age:.0f} s ago"
     return (
@@ -104,25 +107,27 @@ async def who_polls(client: Client, queue: str) -> str:
 
 async def is_polled(client: Client, queue: str) -> bool:
     """Whether a worker polls a task queue; taken for granted where the server does not tell."""
-    age = await _last_poll(client, queue)
-    return age is None or age < POLLED_WITHIN_SECONDS
+    answer = await _ask_queue(client, queue)
+    return answer is None or _since_last_poll(answer) < POLLED_WITHIN_SECONDS
 
 
-async def _last_poll(client: Client, queue: str) -> float | None:
-    """Seconds since a worker polled a queue for workflows; ``None`` where we may not ask."""
+async def _ask_queue(client: Client, queue: str) -> DescribeTaskQueueResponse | None:
+    """Who polls a queue for workflows; ``None`` where we may not ask."""
     request = DescribeTaskQueueRequest(
         namespace=client.namespace,
         task_queue=TaskQueue(name=queue),
         task_queue_type=TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW,
     )
     try:
-        answer = await client.workflow_service.describe_task_queue(request)
+        return await client.workflow_service.describe_task_queue(request)
     except RPCError as error:
         if error.status is RPCStatusCode.PERMISSION_DENIED:
             return None
         raise
-    if advice := _no_current_version(answer, queue):
-        return advice
+
+
+def _since_last_poll(answer: DescribeTaskQueueResponse) -> float:
+    """Seconds."""
     last = max((poller.last_access_time.seconds for poller in answer.pollers), default=0)
     return max(0.0, time.time() - last)
 

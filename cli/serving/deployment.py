@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from temporalio.common import WorkerDeploymentVersion
+from temporalio.common import VersioningBehavior, WorkerDeploymentVersion
 from temporalio.worker import WorkerDeploymentConfig
 
 from ... import __version__
@@ -23,9 +23,12 @@ class DeploymentVersion:
 
     @property
     def config(self) -> WorkerDeploymentConfig:
-        """For the SDK. How each workflow is versioned stands at its class."""
-        version = WorkerDeploymentVersion(deployment_name=self.deployment_name, build_id=self.build_id)
-        return WorkerDeploymentConfig(version=version, use_worker_versioning=True)
+        """For the SDK. A workflow that stays with the version that began it says so at its class."""
+        return WorkerDeploymentConfig(
+            version=WorkerDeploymentVersion(deployment_name=self.deployment_name, build_id=self.build_id),
+            use_worker_versioning=True,
+            default_versioning_behavior=VersioningBehavior.AUTO_UPGRADE,
+        )
 
 
 def parse_version(deployment_name: str, build_id: str) -> DeploymentVersion | None:
