@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import MutableMapping
+from collections.abc import Callable, MutableMapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -44,6 +44,8 @@ class PhaseContext:
         self.message = ""
         self.last_step_at: float | None = None
         self.issues: list[Issue] = []
+        self.on_step: Callable[[TrajectoryStep], None] | None = None
+        """Called with every step that is recorded."""
         self._log = _AttemptLog(
             logging.getLogger(f"agentcompass.{phase.value}"),
             {"run_dir": ref.run_dir, "label": f"{ref.task_id} a{ref.attempt}"},
@@ -107,6 +109,8 @@ class PhaseContext:
     def record_step(self, step: TrajectoryStep) -> None:
         self.last_step_at = time.time()
         self._store.append_step(step)
+        if self.on_step is not None:
+            self.on_step(step)
 
     def report_issue(self, severity: Severity, phase: IssuePhase, code: str, message: str) -> None:
         self.issues.append(make_issue(severity, phase, code, message))

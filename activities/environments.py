@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
+from collections.abc import Iterator
 from typing import Any
 
 from temporalio import activity
@@ -58,6 +60,8 @@ class Environments:
                     labels=labels_of(scope),
                 )
                 session = await _opened(environment, request, scope.phase)
+            self._services.environments_used[spec.id] = environment
+            self._services.metrics.environment_opened(spec.id)
             if scope.plan.keep_environment:
                 note_kept(input.ref, session.handle)
             bound = environment.capabilities.host_bound and not self._services.settings.private
@@ -76,7 +80,7 @@ class Environments:
                 spec = evaluation
             grace = max(scope.store.request_state().runtime.cleanup_grace_seconds, 5.0)
             limit = asyncio.timeout(grace)
-            with scope.hooks():
+            with scope.hooks(), self._counted(spec.id):
                 try:
                     async with limit:
                         await call_hook(scope.environment(spec).close, input.handle)
@@ -86,6 +90,15 @@ class Environments:
                     message = f"not closed within {grace:g} s (cleanup_grace_seconds); it may still be there"
                     raise TimeoutError(message) from None
             return PhaseOutcome(issues=scope.context.issues)
+
+    @contextlib.contextmanager
+    def _counted(self, provider: str) -> Iterator[None]:
+        worked = False
+        try:
+            yield
+            worked = True
+        finally:
+            self._services.metrics.environment_closed(provider, worked=worked)
 
 
 async def _opened(environment: Environment[Any], request: OpenRequest, phase: Phase) -> EnvironmentSession:

@@ -184,9 +184,11 @@ async def phase_scope(services: Services, ref: ExecutionRef, phase: Phase) -> As
             plan=execution.load_plan(),
             context=PhaseContext(ref, phase, execution, spent_seconds=spent_so_far()),
         )
+        scope.context.on_step = lambda step: services.metrics.model_calls(scope.components.request, [step])
         async with heartbeating(lambda: scope.context.spent_seconds):
             try:
-                yield scope
+                with services.metrics.phase(phase):
+                    yield scope
             finally:
                 await scope.settle()
 

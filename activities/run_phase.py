@@ -255,6 +255,9 @@ async def save_result(scope: PhaseScope, result: RunResult) -> PhaseOutcome:
     result = result.with_issues(scope.context.issues)
     timings = {**result.meta.timings, **scope.timings}
     result = result.model_copy(update={"meta": result.meta.model_copy(update={"timings": timings})})
+    if result.trajectory is not None and not scope.execution.read_steps():
+        # An agent that tells of its steps only now: those that it recorded were counted one by one.
+        scope.services.metrics.model_calls(scope.components.request, result.trajectory.steps)
     if not collects_artifacts(scope.components, scope.plan):
         await checkpoint_evaluation(scope, result)
     scope.execution.save_result(result)

@@ -14,6 +14,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from .commands.analysis import analysis
+from .commands.codec_server import codec_server
 from .commands.compare import compare
 from .commands.config import config_app
 from .commands.doctor import doctor
@@ -91,6 +92,7 @@ app.add_typer(server_app, name="server", rich_help_panel=INSTALLATION)
 app.command("doctor", cls=GroupedCommand, rich_help_panel=INSTALLATION)(doctor)
 app.command("setup", cls=GroupedCommand, rich_help_panel=INSTALLATION)(setup)
 app.command("worker", cls=GroupedCommand, rich_help_panel=INSTALLATION)(worker)
+app.command("codec-server", cls=GroupedCommand, rich_help_panel=INSTALLATION)(codec_server)
 
 
 def run_cli(arguments: Sequence[str]) -> int:

@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 from temporalio import workflow
-from temporalio.common import SearchAttributeKey
+from temporalio.common import SearchAttributeKey, VersioningBehavior
 from temporalio.exceptions import FailureError
 
 with workflow.unsafe.imports_passed_through():
@@ -22,8 +22,8 @@ with workflow.unsafe.imports_passed_through():
         SaveRetryInput,
     )
     from ..contracts.issues import BLOCKING_CODES, Issue, Severity
+    from ..contracts.outcomes import outcome_word
     from ..contracts.phases import Phase
-    from ..contracts.result import TaskStatus
     from ..contracts.retries import RetryDecision, RetryScope, decide_retry, retry_delay
     from ..contracts.search_attributes import OUTCOME
     from ..contracts.workflows import ATTEMPT_WORKFLOW, GO_SIGNAL, AttemptInput
@@ -35,7 +35,7 @@ with workflow.unsafe.imports_passed_through():
 _OUTCOME_KEY = SearchAttributeKey.for_keyword(OUTCOME)
 
 
-@workflow.defn(name=ATTEMPT_WORKFLOW)
+@workflow.defn(name=ATTEMPT_WORKFLOW, versioning_behavior=VersioningBehavior.PINNED)
 class AttemptWorkflow:
     """Decides how often an attempt is executed, and keeps the last execution."""
 
@@ -181,14 +181,3 @@ class AttemptWorkflow:
 
 def _is_blocking(issue: Issue) -> bool:
     return issue.severity is Severity.FATAL and issue.code in BLOCKING_CODES
-
-
-def outcome_word(outcome: AttemptOutcome) -> str:
-    """One word for filters: passed, failed, scored, error, fatal or not_evaluated."""
-    if outcome.fatal:
-        return "fatal"
-    if outcome.success is not None:
-        return "passed" if outcome.success else "failed"
-    if outcome.error:
-        return "error"
-    return "scored" if outcome.status == TaskStatus.COMPLETED else "not_evaluated"
