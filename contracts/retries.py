@@ -6,7 +6,7 @@ import re
 from enum import StrEnum
 
 from .base import Contract
-from .issues import Issue, IssuePhase, Severity
+from .issues import BLOCKING_CODES, Issue, IssueCode, IssuePhase, Severity
 from .plan import RetryPlan
 from .request import EvaluationMode
 
@@ -33,8 +33,10 @@ def matched_by(issue: Issue, patterns: list[str] | None) -> str | None:
     """What makes an issue call for a retry: ``"fatal"``, or the pattern that matched; else ``None``.
 
     FATAL always does. An ERROR does when a pattern is found in its message or its code, each
-    searched alone. A WARNING never does.
+    searched alone. A WARNING never does, nor does an operator's decision.
     """
+    if issue.code == IssueCode.ENDED_BY_OPERATOR:
+        return None
     if issue.severity is Severity.FATAL:
         return FATAL_PATTERN
     if issue.severity is Severity.ERROR:
@@ -62,7 +64,8 @@ def decide_retry(
 
     ``used`` counts the retries already spent of the attempt's shared budget. Only the verifier is
     repeated when all that calls for a retry is its own trouble, it does not share the task's
-    environment (``none`` and ``fresh``), and an unscored result is stored.
+    environment (``none`` and ``fresh``), and an unscored result is stored. What an operator ended is not
+    executed again.
     """
     if used >= policy.max_retries:
         return None
@@ -73,7 +76,26 @@ def decide_retry(
     separate = mode in (EvaluationMode.NONE, EvaluationMode.FRESH)
     only_evaluation = all(item.phase is IssuePhase.EVALUATE for item, _ in matching)
     scope = RetryScope.EVALUATE if separate and only_evaluation and has_result else RetryScope.ATTEMPT
+    ended = {item.phase for item in issues if item.code == IssueCode.ENDED_BY_OPERATOR}
+    if ended and (scope is RetryScope.ATTEMPT or IssuePhase.EVALUATE in ended):
+        return None
     return RetryDecision(scope=scope, stage=issue.phase, matched_pattern=pattern)
+
+
+def blocking_issue(issues: list[Issue]) -> Issue | None:
+    """The refusal of an account, which every other attempt would meet, too; ``None`` without one."""
+    return next(
+        (item for item in issues if item.severity is Severity.FATAL and item.code in BLOCKING_CODES), None
+    )
+
+
+def scope_when_unblocked(refused: Issue, mode: EvaluationMode, *, has_result: bool) -> RetryScope:
+    """What is executed again once somebody has mended the account: a judge's refusal does not cost the
+    agent's work, as long as that is stored and its environment is not needed."""
+    judged_apart = mode in (EvaluationMode.NONE, EvaluationMode.FRESH) and has_result
+    return (
+        RetryScope.EVALUATE if refused.phase is IssuePhase.EVALUATE and judged_apart else RetryScope.ATTEMPT
+    )
 
 
 def retry_delay(policy: RetryPlan, retry: int, unit: float) -> float:
