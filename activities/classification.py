@@ -162,7 +162,7 @@ def _validation_text(error: ValidationError) -> str:
     """In one line, because the first of pydantic's own says nothing but how many errors there are."""
     found = error.errors(include_url=False, include_input=False, include_context=False)
     shown = [
-        f"{'.'.join(map(str, item['loc'])) or error.title}: {item['msg']}" for item in found[:_SHOWN_ERRORS]
+        f"{'.'.join((error.title, *map(str, item['loc'])))}: {item['msg']}" for item in found[:_SHOWN_ERRORS]
     ]
     more = f"; and {len(found) - len(shown)} more" if len(found) > len(shown) else ""
     return "; ".join(shown) + more

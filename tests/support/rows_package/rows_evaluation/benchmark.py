@@ -103,3 +103,17 @@ class RowsFree(Rows, HarnessFreeBenchmark[RowsParams]):
         row = row_of(request, prepared.task_id)
         printed = await act(row, "run_task", context, env)
         return RunResult(task_id=prepared.task_id, final_answer="ok", extra={"run": printed})
+
+
+class SlowRowsFree(RowsFree):
+    """The same with activities of their own, which heartbeat."""
+
+    id = "rows_free_slow"
+    quick_hooks = frozenset()
+
+
+class SlowRows(Rows):
+    """With a harness, in activities of their own."""
+
+    id = "rows_slow"
+    quick_hooks = frozenset()

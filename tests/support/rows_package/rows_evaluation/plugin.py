@@ -7,6 +7,8 @@ def register(registry: Registry) -> None:
     """The benchmark, and the harness that follows the same script."""
     registry.benchmark("rows", "rows_evaluation.benchmark:Rows")
     registry.benchmark("rows_free", "rows_evaluation.benchmark:RowsFree")
+    registry.benchmark("rows_slow", "rows_evaluation.benchmark:SlowRows")
+    registry.benchmark("rows_free_slow", "rows_evaluation.benchmark:SlowRowsFree")
     registry.environment("switching", "rows_evaluation.environment:Switching")
     registry.harness("rows_slow", "rows_evaluation.harness:SlowRowsAgent")
     registry.harness("rows", "rows_evaluation.harness:RowsAgent")
