@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import asyncio
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import Protocol, Self
 
 from ..contracts.activities import OperatorEnd
 from ..contracts.issues import Issue, IssueCode, Severity
 from ..contracts.phases import ISSUE_PHASES, Phase
 from .classification import make_issue
-
-if TYPE_CHECKING:
-    from .phase import PhaseScope
+from .context import PhaseContext
 
 POLL_SECONDS = 1.0
 """How soon an operator's decision is seen. It lies in the run directory: a worker that takes the phase
 over after another one died finds it there, too."""
+
+
+class LimitedPhase(Protocol):
+    """What a limit must know of its phase; see ``PhaseScope``."""
+
+    context: PhaseContext
+
+    def operator_end(self) -> OperatorEnd | None:
+        """An operator's decision to end this phase, if there is one."""
+        ...
 
 
 class PhaseLimit:
@@ -27,7 +35,7 @@ class PhaseLimit:
     decision, if it was that, and :attr:`expired` says whether it was the budget.
     """
 
-    def __init__(self, scope: PhaseScope, seconds: float | None, *, endable: bool = True) -> None:
+    def __init__(self, scope: LimitedPhase, seconds: float | None, *, endable: bool = True) -> None:
         self._scope = scope
         self._timeout = asyncio.timeout(seconds)
         self._endable = endable

@@ -28,7 +28,9 @@ def stalling(folder: Path, name: str) -> str:
 class Stalled:
     """A run whose tasks have all stalled; ended one by one by the operator."""
 
-    def __init__(self, line: CommandLine, kind: tuple[str, str], hooks: dict[str, str], **settings: Any) -> None:
+    def __init__(
+        self, line: CommandLine, kind: tuple[str, str], hooks: dict[str, str], **settings: Any
+    ) -> None:
         self.line = line
         self.answers: dict[str, Ended] = {}
         tasks = [
