@@ -23,7 +23,7 @@ def endpoint_entry(model: ModelSpec) -> str | None:
         protocol = choose_protocol(model)
         url = endpoint_url(base_url_of(model, protocol), protocol)
     except ConfigurationError:
-        return None  # a harness with protocols of its own; whoever calls the model complains
+        return None  # no client could use that address; whoever calls the model says so
     port = url.port or (443 if url.scheme == "https" else 80)
     try:
         ipaddress.IPv6Address(url.host)
