@@ -42,6 +42,10 @@ def runs(embedded_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Itera
         limit = {"harness_result_timeout_seconds": 0.5}
         return finish(lines[name], start_rows(lines[name], FOREVER, execution=limit))
 
+    def hanging(name: str, *_: Any) -> Rows:
+        tasks = [{"id": str(number), "mode": "reuse", "run_timeout_seconds": 0.5} for number in range(3)]
+        return finish(lines[name], start_rows(lines[name], tasks, harness="rows_hanging"))
+
     plans = {
         "reuse": lambda name: switching(name, [{"id": "t", "mode": "reuse"}], **POLICIES),
         "kept": lambda name: switching(
@@ -65,6 +69,7 @@ def runs(embedded_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Itera
         ),
         "queue": lambda name: switching(name, QUEUE, "--provider-limit", "switching=1"),
         "collect": collecting,
+        "hanging": hanging,
     }
     lines.update({name: make_command_line(embedded_home, tmp_path_factory.mktemp(name)) for name in plans})
     try:
@@ -174,3 +179,18 @@ def test_a_record_that_cannot_be_read_is_left_out_by_name(rows_command_line: Com
     [exclusion] = run.metrics["exclusions"]
     assert (exclusion["task_id"], exclusion["state"]) == ("torn", "unavailable")
     assert exclusion["reason"].startswith("details/torn.json: ")
+
+
+def test_a_hook_that_cannot_be_ended_does_not_hold_up_its_attempt(runs: dict[str, Rows]) -> None:
+    run = runs["hanging"]
+    run.ended.expect(0)  # its worker has left, too, although three threads of it hang
+    for task in "012":
+        assert run.issues(task) == [
+            ("error", "run", "harness_timeout"),
+            ("warning", "cleanup", "cleanup_failed"),
+        ]
+        assert run.correct(task) is True
+    [_, leak] = run.attempt("0")["issues"]
+    assert leak["message"] == (
+        "execute_task did not end when it was cancelled; it goes on in its worker, and nobody listens to it"
+    )

@@ -11,5 +11,6 @@ def register(registry: Registry) -> None:
     registry.benchmark("rows_free_slow", "rows_evaluation.benchmark:SlowRowsFree")
     registry.environment("switching", "rows_evaluation.environment:Switching")
     registry.environment("fixed", "rows_evaluation.environment:Fixed")
+    registry.harness("rows_hanging", "rows_evaluation.harness:HangingAgent")
     registry.harness("rows_slow", "rows_evaluation.harness:SlowRowsAgent")
     registry.harness("rows", "rows_evaluation.harness:RowsAgent")
