@@ -23,8 +23,8 @@ Hook = Callable[..., Coroutine[Any, Any, T]]
 HOOK_FAILURES = (Exception, SystemExit, asyncio.CancelledError)
 """What a hook may raise: anything. Also ``sys.exit``, which must not end the worker."""
 
-PATIENCE_SECONDS = 3.0
-"""What a cancelled hook gets to end in order."""
+PATIENCE_SECONDS = 10.0
+"""What a cancelled hook gets to end in order: to end what it started in a slow sandbox, say."""
 
 _log = logging.getLogger(__name__)
 
