@@ -30,13 +30,17 @@ Activity = Callable[[SelfT, InputT], Awaitable[OutputT]]
 _INFRASTRUCTURE = (OSError, RPCError, TimeoutError)
 
 
+_MOST_BESIDE = 50
+"""Issues beside the one that ended a phase; a failure must stay small."""
+
+
 def failed(issue: Issue, beside: Sequence[Issue] = ()) -> ApplicationError:
     """The failure that carries an issue to the workflow; its type is the issue's code.
 
     ``beside`` are issues that were reported before the phase failed. Benign: an outcome of a task, which
     the SDK need not log with a traceback.
     """
-    details = [found.model_dump(mode="json") for found in (issue, *beside)]
+    details = [found.model_dump(mode="json") for found in (issue, *beside[:_MOST_BESIDE])]
     return ApplicationError(
         issue.message,
         *details,

