@@ -59,7 +59,15 @@ def stalled(
 ) -> Iterator[dict[str, tuple[Stalled, Rows]]]:
     """Both runs, over."""
     plans: dict[str, tuple[tuple[str, str], dict[str, str]]] = {
-        "harness": (HARNESS, {"h-prepare": "prepare_task", "h-run": "execute_task", "h-judge": "evaluate"}),
+        "harness": (
+            HARNESS,
+            {
+                "h-prepare": "prepare_task",
+                "h-start": "start_session",
+                "h-run": "execute_task",
+                "h-judge": "evaluate",
+            },
+        ),
         "free": (FREE, {"f-run": "run_task"}),
     }
     lines = {name: make_command_line(embedded_home, tmp_path_factory.mktemp(name)) for name in plans}
@@ -82,6 +90,7 @@ EVERY = pytest.mark.parametrize(
     ("name", "task", "phase", "issue_phase", "correct"),
     [
         ("harness", "h-run", "run_harness", "run", True),
+        ("harness", "h-start", "run_harness", "run", False),
         ("free", "f-run", "run_task", "run", False),
         ("harness", "h-prepare", "prepare_task", "setup", None),
         ("harness", "h-judge", "evaluate", "evaluate", None),
