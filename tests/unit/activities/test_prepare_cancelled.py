@@ -83,7 +83,7 @@ async def cancelled(
     return sorted(path.name for path in (folder / "results").rglob("*"))
 
 
-@pytest.mark.parametrize("step", ["save_request", "save_tasks", "task_count"])
+@pytest.mark.parametrize("step", ["save_request", "save_tasks"])
 async def test_a_request_that_is_stopped_leaves_nothing(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, step: str
 ) -> None:
