@@ -21,6 +21,7 @@ class KnownAttempt:
 
     workflow_id: str
     launch_id: str
+    request_key: str
     task_id: str
     attempt: int
     running: bool
@@ -31,41 +32,68 @@ class KnownAttempt:
         return f"attempt {self.attempt} of task {self.task_id!r} (launch {self.launch_id})"
 
 
-async def find_attempts(client: Client, task_id: str, launch_id: str | None) -> list[KnownAttempt]:
-    """Attempts of a task, in one launch or in any, those that started last first."""
-    conditions = [f"WorkflowType = {_quoted(ATTEMPT_WORKFLOW)}", f"{TASK} = {_quoted(task_id)}"]
-    if launch_id is not None:
-        conditions.append(f"{LAUNCH} = {_quoted(launch_id)}")
+@dataclass(frozen=True)
+class Wanted:
+    """Which attempt a command is about; ``None`` where its user says nothing."""
+
+    task_id: str
+    launch_id: str | None = None
+    request_key: str | None = None
+    attempt: int | None = None
+
+    def fits(self, known: KnownAttempt) -> bool:
+        """Whether ``known`` can be meant."""
+        return (
+            self.task_id == known.task_id
+            and self.launch_id in (None, known.launch_id)
+            and self.request_key in (None, known.request_key)
+            and self.attempt in (None, known.attempt)
+        )
+
+    def __str__(self) -> str:
+        which = f"attempt {self.attempt} of " if self.attempt else ""
+        where = f" of request {self.request_key!r}" if self.request_key else ""
+        return f"{which}task {self.task_id!r}{where}"
+
+
+async def find_attempts(client: Client, wanted: Wanted) -> list[KnownAttempt]:
+    """Attempts that can be meant, those that started last first."""
+    conditions = [f"WorkflowType = {_quoted(ATTEMPT_WORKFLOW)}", f"{TASK} = {_quoted(wanted.task_id)}"]
+    if wanted.launch_id is not None:
+        conditions.append(f"{LAUNCH} = {_quoted(wanted.launch_id)}")
     found = [item async for item in client.list_workflows(" AND ".join(conditions), limit=_LISTED)]
     found.sort(key=lambda item: item.start_time, reverse=True)
-    return [known for item in found if (known := _known(item)) is not None and known.task_id == task_id]
+    return [known for item in found if (known := _known(item)) is not None and wanted.fits(known)]
 
 
-def choose_attempt(
-    found: Sequence[KnownAttempt], task_id: str, attempt: int | None, *, running: bool = False
-) -> KnownAttempt:
+def choose_attempt(found: Sequence[KnownAttempt], wanted: Wanted, *, running: bool = False) -> KnownAttempt:
     """The only one that can be meant: a running one before those that are over, of these the last.
 
     Raises ``UsageError`` that says what there is when none, or more than one, could be.
     """
-    fitting = [item for item in found if attempt in (None, item.attempt)]
+    fitting = [item for item in found if wanted.fits(item)]
     alive = [item for item in fitting if item.running]
     if len(alive) > 1:
-        launches = sorted({item.launch_id for item in alive})
-        if len(launches) > 1:
-            raise UsageError(
-                f"task {task_id!r} runs in several launches, choose with --launch: {', '.join(launches)}"
-            )
-        numbers = ", ".join(str(number) for number in sorted(item.attempt for item in alive))
-        raise UsageError(f"several attempts of task {task_id!r} run, choose with --attempt: {numbers}")
+        raise UsageError(_how_to_choose(alive, wanted))
     if alive:
         return alive[0]
     if fitting and not running:
         return fitting[0]
-    which = f"attempt {attempt} of task {task_id!r}" if attempt else f"task {task_id!r}"
     if fitting:
-        raise UsageError(f"{which} is not running; it is over in launch {fitting[0].launch_id}")
-    raise UsageError(f"{which} is not running; `agentcompass status LAUNCH` lists what a launch is doing")
+        raise UsageError(f"{wanted} is not running; it is over in launch {fitting[0].launch_id}")
+    raise UsageError(f"{wanted} is not running; `agentcompass status LAUNCH` lists what a launch is doing")
+
+
+def _how_to_choose(alive: Sequence[KnownAttempt], wanted: Wanted) -> str:
+    """The first thing in which those that run differ, with the flag that names it."""
+    for flag, values in (
+        ("--launch", {item.launch_id for item in alive}),
+        ("--request", {item.request_key for item in alive}),
+    ):
+        if len(values) > 1:
+            return f"{wanted} runs several times, choose with {flag}: {', '.join(sorted(values))}"
+    numbers = ", ".join(str(number) for number in sorted(item.attempt for item in alive))
+    return f"several attempts of {wanted} run, choose with --attempt: {numbers}"
 
 
 async def input_of(client: Client, known: KnownAttempt) -> AttemptInput:
@@ -87,6 +115,7 @@ def _known(item: WorkflowExecution) -> KnownAttempt | None:
     return KnownAttempt(
         workflow_id=item.id,
         launch_id=unquote(parts[1]),
+        request_key=unquote(parts[2]),
         task_id=unquote(parts[3]),
         attempt=int(parts[4].removeprefix("a")),
         running=item.status is WorkflowExecutionStatus.RUNNING,

@@ -17,7 +17,7 @@ from temporalio.service import RPCError, RPCStatusCode
 from ..contracts.errors import ServiceUnreachableError, UsageError
 from ..contracts.workflows import END_UPDATE, EndAttempt, EndedPhase
 from . import launcher
-from .attempts import KnownAttempt, choose_attempt, find_attempts, input_of
+from .attempts import KnownAttempt, Wanted, choose_attempt, find_attempts, input_of
 
 ANSWER_TIMEOUT = timedelta(seconds=30)
 """How long a worker may take to note down that an attempt is to be ended."""
@@ -31,24 +31,21 @@ class Ending:
     phase: str
 
 
-async def locate(task_id: str, launch_id: str | None, attempt: int | None) -> tuple[Path, int]:
+async def locate(wanted: Wanted) -> tuple[Path, int]:
     """Run directory and number of the attempt that is meant: the one that runs, else the last."""
     client = (await launcher.open_connection()).client
-    found = await find_attempts(client, task_id, launch_id)
+    found = await find_attempts(client, wanted)
     if not found:
-        where = f"launch {launch_id}" if launch_id else "any launch that the server knows"
-        raise UsageError(
-            f"task {task_id!r} was not started in {where}; give its run directory with --run-dir"
-        )
-    known = choose_attempt(found, task_id, attempt)
+        where = f"launch {wanted.launch_id}" if wanted.launch_id else "any launch that the server knows"
+        raise UsageError(f"{wanted} was not started in {where}; give its run directory with --run-dir")
+    known = choose_attempt(found, wanted)
     return Path((await input_of(client, known)).ref.run_dir), known.attempt
 
 
-async def end_attempt(task_id: str, launch_id: str | None, attempt: int | None, reason: str) -> Ending:
+async def end_attempt(wanted: Wanted, reason: str) -> Ending:
     """End the phase of a running attempt. Raises ``UsageError`` when there is nothing that could be ended."""
     client = (await launcher.open_connection()).client
-    found = await find_attempts(client, task_id, launch_id)
-    known = choose_attempt(found, task_id, attempt, running=True)
+    known = choose_attempt(await find_attempts(client, wanted), wanted, running=True)
     # Its worker may be gone; the decision is taken by the workflow, which needs one.
     (await launcher.attach(known.launch_id)).ensure_worker()
     ended = await _ask(client, known, EndAttempt(reason=" ".join(reason.split())[:500]))

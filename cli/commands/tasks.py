@@ -20,6 +20,15 @@ Launch = Annotated[
         "--launch", metavar="LAUNCH", help="When the task runs in several launches.", show_default=False
     ),
 ]
+Request = Annotated[
+    str | None,
+    typer.Option(
+        "--request",
+        metavar="NAME",
+        help="When requests of the launch share the task's id.",
+        show_default=False,
+    ),
+]
 Attempt = Annotated[
     int | None,
     typer.Option(
@@ -35,6 +44,7 @@ Attempt = Annotated[
 def logs(
     task: TaskId,
     launch: Launch = None,
+    request: Request = None,
     run_dir: Annotated[
         Path | None,
         typer.Option(
@@ -53,15 +63,18 @@ def logs(
     ] = False,
 ) -> int:
     """Show the last steps of an agent, while it runs or afterwards."""
+    import asyncio
     import sys
 
     from ...contracts.errors import UsageError
     from ..attempt_log import AttemptLog
+    from ..attempts import Wanted
+    from ..task_control import locate
 
-    if run_dir is not None and launch is not None:
-        raise UsageError("give --launch or --run-dir, not both")
+    if run_dir is not None and (launch or request):
+        raise UsageError("--run-dir names the run already; --launch and --request do not go with it")
     if run_dir is None:
-        run_dir, attempt = _locate(task, launch, attempt)
+        run_dir, attempt = asyncio.run(locate(Wanted(task, launch, request, attempt)))
     log = AttemptLog(run_dir, task, attempt)
     so_far = log.steps()
     for step in so_far[len(so_far) - last if last < len(so_far) else 0 :]:
@@ -76,6 +89,7 @@ def logs(
 def end(
     task: TaskId,
     launch: Launch = None,
+    request: Request = None,
     attempt: Attempt = None,
     reason: Annotated[
         str, typer.Option("--reason", metavar="TEXT", help="Goes into the issue beside the score.")
@@ -90,20 +104,13 @@ def end(
     import asyncio
     import shlex
 
+    from ..attempts import Wanted
     from ..task_control import end_attempt
 
-    ended = asyncio.run(end_attempt(task, launch, attempt, reason))
+    ended = asyncio.run(end_attempt(Wanted(task, launch, request, attempt), reason))
     follow = f"agentcompass logs {shlex.quote(task)} --attempt {ended.attempt.attempt} --follow"
     print(f"Ending {ended.phase} of {ended.attempt.name}; see: {follow}")
     return 0
-
-
-def _locate(task: str, launch: str | None, attempt: int | None) -> tuple[Path, int]:
-    import asyncio
-
-    from ..task_control import locate
-
-    return asyncio.run(locate(task, launch, attempt))
 
 
 def _print_step(log: AttemptLog, task: str, recorded: RecordedStep, *, as_json: bool) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from agentcompass.activities.store import RecordedStep, open_store, task_file_stem
 from agentcompass.cli.attempt_log import AttemptLog
-from agentcompass.cli.attempts import KnownAttempt, choose_attempt
+from agentcompass.cli.attempts import KnownAttempt, Wanted, choose_attempt
 from agentcompass.cli.step_text import step_text
 from agentcompass.cli.terminal_text import clipped, safe_text
 from agentcompass.contracts.errors import UsageError
@@ -161,29 +161,42 @@ def test_an_endless_text_is_cut_and_says_so() -> None:
     assert clipped("a\nb", chars=1000, lines=2) == "a\nb"
 
 
-def known(launch: str = "l", attempt: int = 1, *, running: bool = True) -> KnownAttempt:
-    return KnownAttempt(f"launch/{launch}/one/t/a{attempt}", launch, "t", attempt, running)
+def known(launch: str = "l", request: str = "r", attempt: int = 1, *, running: bool = True) -> KnownAttempt:
+    return KnownAttempt(f"launch/{launch}/{request}/t/a{attempt}", launch, request, "t", attempt, running)
 
 
 def test_a_running_attempt_is_meant_before_one_that_is_over() -> None:
     over, runs = known("new", running=False), known("old")
-    assert choose_attempt([over, runs], "t", None) is runs
-    assert choose_attempt([over], "t", None) is over
-    assert choose_attempt([known(attempt=1), runs := known(attempt=2)], "t", 2) is runs
+    assert choose_attempt([over, runs], Wanted("t")) is runs
+    assert choose_attempt([over], Wanted("t")) is over
+    assert choose_attempt([known(attempt=1), runs := known(attempt=2)], Wanted("t", attempt=2)) is runs
+    assert choose_attempt([known(request="a"), runs := known()], Wanted("t", request_key="r")) is runs
 
 
 @pytest.mark.parametrize(
-    ("found", "attempt", "error"),
+    ("found", "wanted", "error"),
     [
-        ([], None, "task 't' is not running; `agentcompass status LAUNCH` lists what a launch is doing"),
-        ([known(running=False)], None, "task 't' is not running; it is over in launch l"),
-        ([known()], 3, "attempt 3 of task 't' is not running; "),
-        ([known("a"), known("b")], None, "runs in several launches, choose with --launch: a, b"),
-        ([known(attempt=2), known(attempt=1)], None, "several attempts .* choose with --attempt: 1, 2"),
+        (
+            [],
+            Wanted("t"),
+            "task 't' is not running; `agentcompass status LAUNCH` lists what a launch is doing",
+        ),
+        ([known(running=False)], Wanted("t"), "task 't' is not running; it is over in launch l"),
+        ([known()], Wanted("t", attempt=3), "attempt 3 of task 't' is not running; "),
+        ([known("b"), known("a")], Wanted("t"), "task 't' runs several times, choose with --launch: a, b"),
+        (
+            [known(request="y"), known(request="x")],
+            Wanted("t"),
+            "task 't' runs several times, choose with --request: x, y",
+        ),
+        (
+            [known(attempt=2), known(attempt=1)],
+            Wanted("t"),
+            "several attempts .* choose with --attempt: 1, 2",
+        ),
+        ([known()], Wanted("t", request_key="x"), "task 't' of request 'x' is not running; "),
     ],
 )
-def test_what_cannot_be_chosen_is_explained(
-    found: list[KnownAttempt], attempt: int | None, error: str
-) -> None:
+def test_what_cannot_be_chosen_is_explained(found: list[KnownAttempt], wanted: Wanted, error: str) -> None:
     with pytest.raises(UsageError, match=error):
-        choose_attempt(found, "t", attempt, running=True)
+        choose_attempt(found, wanted, running=True)
