@@ -91,9 +91,14 @@ class PhaseLimit:
         return self._end is not None
 
     async def _watch_for_decision(self) -> None:
-        while not self._decided():  # noqa: ASYNC110  # it comes as a file, perhaps of another machine
+        """It comes as a file, perhaps of another machine. After the end of the budget it comes too late."""
+        while True:
             await asyncio.sleep(POLL_SECONDS)
-        self._timeout.reschedule(self._loop.time())
+            if self._timeout.expired():
+                return
+            if self._decided():
+                self._timeout.reschedule(self._loop.time())
+                return
 
 
 def ended_issue(end: OperatorEnd) -> Issue:

@@ -6,12 +6,12 @@ import asyncio
 import json
 from pathlib import Path
 
-import pytest
 from command_line import CommandLine, wait_for
 from model_answers import Reply
 from model_server import ModelServer
 from row_runs import finish, make_command_line, start_rows
 
+MODES = {"a": "none", "b": "fresh", "c": "none", "d": "fresh"}
 BUSY = Reply(status=429, code="rate_limit_exceeded", message="slow down", headers={"retry-after": "3"})
 
 
@@ -32,15 +32,14 @@ async def test_waiting_for_a_rate_limit_is_not_charged_to_the_agent(command_line
     assert json.loads((run_dir / "details" / "q.json").read_bytes())["attempts"]["1"]["issues"] == []
 
 
-@pytest.mark.parametrize("mode", ["none", "fresh"])
 async def test_a_judge_whose_key_is_refused_pauses_the_run_and_the_agent_works_once(
-    embedded_home: Path, tmp_path: Path, mode: str
+    embedded_home: Path, tmp_path: Path
 ) -> None:
     line = make_command_line(embedded_home, tmp_path)
     log = tmp_path / "agent.log"
     tasks = [
         {"id": name, "mode": mode, "do": {"execute_task": f"sh:echo {name} >> {log}", "evaluate": "judge"}}
-        for name in "abcd"
+        for name, mode in MODES.items()
     ]
     try:
         async with ModelServer(api_key="right-key-0123456789") as server:
@@ -49,7 +48,7 @@ async def test_a_judge_whose_key_is_refused_pauses_the_run_and_the_agent_works_o
                 line,
                 tasks,
                 *("--model-base-url", server.base_url, "--model-api-key", "${THE_KEY}"),
-                *("--model-api-protocol", "openai-chat", "--task-concurrency", "2", "--progress", "plain"),
+                *("--model-api-protocol", "openai-chat", "--task-concurrency", "3", "--progress", "plain"),
                 env={"THE_KEY": "wrong-key-0123456789"},
             )
             launch = await asyncio.to_thread(lambda: running.launch_id)
@@ -65,10 +64,10 @@ async def test_a_judge_whose_key_is_refused_pauses_the_run_and_the_agent_works_o
             (await asyncio.to_thread(lambda: line.run("resume", launch, env=mended))).expect(0)
             run = await asyncio.to_thread(finish, line, running)
         run.ended.expect(0)
-        assert [(run.state(name), run.correct(name), run.issues(name)) for name in "abcd"] == [
+        assert [(run.state(name), run.correct(name), run.issues(name)) for name in MODES] == [
             ("evaluated", True, [])
         ] * 4
-        assert sorted(log.read_text().split()) == list("abcd")
+        assert sorted(log.read_text().split()) == list(MODES)
         assert not (run.run_dir / "retry_details").exists()
     finally:
         line.end_all()

@@ -94,3 +94,15 @@ async def test_a_timeout_of_the_block_itself_is_neither(scope: Scope) -> None:
         async with limit:
             raise TimeoutError("its own")
     assert (limit.expired, limit.issue) == (False, None)
+
+
+async def test_a_decision_that_comes_after_the_end_of_the_budget_is_too_late(scope: Scope) -> None:
+    limit = PhaseLimit(scope, 0.02)
+    with pytest.raises(TimeoutError):
+        async with limit:
+            try:
+                await asyncio.Event().wait()
+            finally:
+                scope.store.save_end(ENOUGH)
+                await asyncio.sleep(0.05)
+    assert (limit.expired, limit.issue) == (True, None)
