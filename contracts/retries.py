@@ -33,10 +33,8 @@ def matched_by(issue: Issue, patterns: list[str] | None) -> str | None:
     """What makes an issue call for a retry: ``"fatal"``, or the pattern that matched; else ``None``.
 
     FATAL always does. An ERROR does when a pattern is found in its message or its code, each
-    searched alone. A WARNING never does, nor does an operator's decision.
+    searched alone. A WARNING never does.
     """
-    if issue.code == IssueCode.ENDED_BY_OPERATOR:
-        return None
     if issue.severity is Severity.FATAL:
         return FATAL_PATTERN
     if issue.severity is Severity.ERROR:
@@ -65,18 +63,19 @@ def decide_retry(
     ``used`` counts the retries already spent of the attempt's shared budget. Only the verifier is
     repeated when all that calls for a retry is its own trouble, it does not share the task's
     environment (``none`` and ``fresh``), and an unscored result is stored. What an operator ended is not
-    executed again.
+    executed again by itself; another run that reuses this one may.
     """
     if used >= policy.max_retries:
         return None
-    matching = matching_issues(issues, policy.retry_pattern_list)
+    ended = {item.phase for item in issues if item.code == IssueCode.ENDED_BY_OPERATOR}
+    others = [item for item in issues if item.code != IssueCode.ENDED_BY_OPERATOR]
+    matching = matching_issues(others, policy.retry_pattern_list)
     if not matching:
         return None
     issue, pattern = matching[0]
     separate = mode in (EvaluationMode.NONE, EvaluationMode.FRESH)
     only_evaluation = all(item.phase is IssuePhase.EVALUATE for item, _ in matching)
     scope = RetryScope.EVALUATE if separate and only_evaluation and has_result else RetryScope.ATTEMPT
-    ended = {item.phase for item in issues if item.code == IssueCode.ENDED_BY_OPERATOR}
     if ended and (scope is RetryScope.ATTEMPT or IssuePhase.EVALUATE in ended):
         return None
     return RetryDecision(scope=scope, stage=issue.phase, matched_pattern=pattern)
