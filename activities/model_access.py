@@ -11,7 +11,7 @@ import ipaddress
 from ..contracts.environment import EnvironmentCapabilities
 from ..contracts.errors import ConfigurationError
 from ..contracts.network import NetworkMode, NetworkPolicy
-from ..contracts.request import ModelSpec
+from ..contracts.request import ModelProtocol, ModelSpec
 from ..plugins.models.endpoint import base_url_of, choose_protocol, endpoint_url
 
 
@@ -21,6 +21,8 @@ def endpoint_entry(model: ModelSpec) -> str | None:
         return None
     try:
         protocol = choose_protocol(model)
+        if protocol is ModelProtocol.SCRIPTED:
+            return None  # answers come from a file
         url = endpoint_url(base_url_of(model, protocol), protocol)
     except ConfigurationError:
         return None  # no client could use that address; whoever calls the model says so

@@ -27,8 +27,8 @@ from .commands.schedule import schedule_app
 from .commands.server import server_app
 from .commands.setup import setup
 from .commands.summary import summary
-from .commands.view import view
 from .commands.tasks import end, logs
+from .commands.view import view
 from .commands.worker import worker
 from .help import GroupedCommand, GroupedGroup, ReuseCommand
 

@@ -17,7 +17,7 @@ from agentcompass.contracts import (
     TaskInput,
     TaskSpec,
 )
-from agentcompass.plugins.models.http_client import create_model_client
+from agentcompass.plugins.models.factory import create_model_client
 
 from .script import RowsParams, act, row_of
 
