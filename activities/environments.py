@@ -25,7 +25,8 @@ from ..contracts.network import NetworkPolicy
 from ..contracts.phases import ISSUE_PHASES, Phase
 from .boundary import activity_boundary, failed
 from .classification import make_issue
-from .phase import PhaseScope, call_hook, phase_scope
+from .phase import PhaseScope, phase_scope
+from .phase_limit import PhaseLimit
 from .services import Services, resolve_variables
 from .store.kept import note_kept
 
@@ -52,14 +53,16 @@ class Environments:
             rates = scope.store.request_state().runtime.env_open_qps
             await self._services.open_rate.wait(spec.id, rates.get(spec.id, 0.0))
             with scope.hooks():
+                baseline = spec.network_policy or NetworkPolicy()
+                policy = baseline if input.for_evaluation else scope.opening_policy()
                 request = OpenRequest(
                     environment_id=environment_id(input.ref, for_evaluation=input.for_evaluation),
                     spec=spec,
-                    network_policy=spec.network_policy or NetworkPolicy(),
+                    network_policy=policy,
                     env_variables=resolve_variables(spec.env_variables),
                     labels=labels_of(scope),
                 )
-                session = await _opened(environment, request, scope.phase)
+                session = await _opened(scope, environment, request)
             self._services.environments_used[spec.id] = environment
             self._services.metrics.environment_opened(spec.id)
             if scope.plan.keep_environment:
@@ -83,7 +86,7 @@ class Environments:
             with scope.hooks(), self._counted(spec.id):
                 try:
                     async with limit:
-                        await call_hook(scope.environment(spec).close, input.handle)
+                        await scope.call(scope.environment(spec).close, input.handle)
                 except TimeoutError:
                     if not limit.expired():
                         raise
@@ -101,20 +104,23 @@ class Environments:
             self._services.metrics.environment_closed(provider, worked=worked)
 
 
-async def _opened(environment: Environment[Any], request: OpenRequest, phase: Phase) -> EnvironmentSession:
+async def _opened(
+    scope: PhaseScope, environment: Environment[Any], request: OpenRequest
+) -> EnvironmentSession:
     """The sandbox, within its build budget; what a late one left is removed by its id."""
     seconds = request.spec.setup.build_timeout_seconds
-    limit = asyncio.timeout(seconds)
+    limit = PhaseLimit(scope, seconds)
     try:
         async with limit:
-            return await call_hook(environment.open, request)
+            return await scope.call(environment.open, request)
     except TimeoutError:
-        if not limit.expired():
+        if not (limit.expired or limit.issue):
             raise
         message = f"the build budget of {seconds or 0:g} s (setup.build_timeout_seconds) is used up"
-        raise failed(
-            make_issue(Severity.FATAL, ISSUE_PHASES[phase], IssueCode.ENVIRONMENT_OPEN_FAILED, message)
-        ) from None
+        issue = limit.issue or make_issue(
+            Severity.FATAL, ISSUE_PHASES[scope.phase], IssueCode.ENVIRONMENT_OPEN_FAILED, message
+        )
+        raise failed(issue, scope.context.issues) from None
 
 
 def labels_of(scope: PhaseScope) -> dict[str, str]:

@@ -28,6 +28,7 @@ from .commands.schedule import schedule_app
 from .commands.server import server_app
 from .commands.setup import setup
 from .commands.summary import summary
+from .commands.tasks import end, logs
 from .commands.view import view
 from .commands.worker import worker
 from .help import GroupedCommand, GroupedGroup, ReuseCommand
@@ -87,6 +88,8 @@ app.command("resume", cls=GroupedCommand, rich_help_panel=LAUNCHES)(resume)
 app.command("set", cls=GroupedCommand, rich_help_panel=LAUNCHES)(set_command)
 app.command("retry", cls=GroupedCommand, rich_help_panel=LAUNCHES)(retry)
 app.add_typer(schedule_app, name="schedule", rich_help_panel=LAUNCHES)
+app.command("logs", cls=GroupedCommand, rich_help_panel=LAUNCHES)(logs)
+app.command("end", cls=GroupedCommand, rich_help_panel=LAUNCHES)(end)
 app.add_typer(config_app, name="config", rich_help_panel=INSTALLATION)
 app.add_typer(server_app, name="server", rich_help_panel=INSTALLATION)
 app.command("doctor", cls=GroupedCommand, rich_help_panel=INSTALLATION)(doctor)
