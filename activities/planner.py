@@ -29,6 +29,7 @@ from ..contracts.request import (
 from ..contracts.task import TaskSpec
 from .classification import describe
 from .explicit import filled, restore_explicit
+from .model_host import with_model_host
 from .network_checks import plan_problems
 from .results import of_type
 from .services import RequestComponents
@@ -52,6 +53,9 @@ def plan_attempt(components: RequestComponents, task: TaskSpec, attempt: int) ->
             plan = restore_explicit(derive_again(plan, changed, request, task), request)
             applied.append(recipe.id)
     plan = plan.model_copy(update={"applied_recipes": applied, "task_id": task.task_id, "attempt": attempt})
+    if components.harness is not None and components.harness.uses_model:
+        switches = components.environment.capabilities.switches_network
+        plan = with_model_host(plan, request.model.base_url, switches_network=switches)
     problems = plan_problems(plan, request, components.environment.capabilities)
     if problems:
         raise StageFailure.fatal(IssuePhase.SETUP, problems[0].code, problems[0].message)
@@ -125,12 +129,19 @@ def _base_plan(components: RequestComponents, task: TaskSpec, attempt: int) -> E
     return plan.model_copy(update=_derived(plan, request, task))
 
 
+def _setup_of(asked: EnvironmentSetup, task: TaskSpec) -> EnvironmentSetup:
+    """How the task's sandbox is made; a request that names an image or a context means that one."""
+    if asked.image or asked.build_context:
+        return EnvironmentSetup()
+    return EnvironmentSetup(image=task.image, build_context=task.build_context)
+
+
 def _environment(spec: EnvironmentSpec, task: TaskSpec) -> EnvironmentSpec:
     """The request's environment with the task's wishes where the request says nothing."""
     own = spec.evaluation_environment_env_variables
     return spec.model_copy(
         update={
-            "setup": filled(spec.setup, EnvironmentSetup(image=task.image)),
+            "setup": filled(spec.setup, _setup_of(spec.setup, task)),
             "resources": filled(spec.resources, task.resources or ResourceRequirements()),
             "network_policy": spec.network_policy or task.network_policy,
             "run_network_policy": spec.run_network_policy or task.run_network_policy,
