@@ -31,6 +31,7 @@ from temporalio.service import RPCError, RPCStatusCode
 from ..contracts.errors import ConfigurationError, ServiceUnreachableError
 from ..contracts.search_attributes import SEARCH_ATTRIBUTES
 from .embedded_server import NAMESPACE, EmbeddedServer, agentcompass_home
+from .serving.runtime import keep_stdout_clean
 
 ConnectionMode = Literal["cluster", "embedded"]
 
@@ -120,6 +121,7 @@ async def connect(
         ConfigurationError: see `resolve_connection`.
     """
     config = config or resolve_connection()
+    keep_stdout_clean()
     if config.mode == "embedded":
         server = EmbeddedServer(home or agentcompass_home(), search_attributes=search_attributes)
         info = await server.ensure()

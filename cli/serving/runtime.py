@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+from functools import lru_cache
+
 from temporalio.runtime import LoggingConfig, PrometheusConfig, Runtime, TelemetryConfig, TelemetryFilter
 
 from ...contracts.errors import ServiceUnreachableError
@@ -31,3 +34,14 @@ def create_runtime(metrics: ListenAddress | None = None) -> Runtime:
     except (RuntimeError, ValueError) as error:
         where = metrics.text if metrics else "no address"
         raise ServiceUnreachableError(f"metrics cannot be served on {where}: {error}") from None
+
+
+@lru_cache(maxsize=1)
+def keep_stdout_clean() -> None:
+    """Make the runtime that clients get by default a quiet one, once a process.
+
+    The SDK's own warns on standard output, where results belong, of every call that it repeats. A default that the
+    embedding program has set stays.
+    """
+    with contextlib.suppress(RuntimeError):  # there is one already
+        Runtime.set_default(create_runtime())

@@ -138,7 +138,8 @@ def disturbed(
     chaos = Chaos(command_line, running)
     try:
         chaos.go_on()
-        running.wait(400).expect(0)
+        ended = running.wait(400).expect(0)
+        assert ended.stdout.startswith("Result:"), ended.stdout  # and nothing of the SDK's before it
         wait_for("the workers' leaving", lambda: not processes_of(embedded_home))
         yield command_line, chaos.kills
     finally:
