@@ -38,6 +38,8 @@ MODEL: dict[str, tuple[Any, str]] = {
     "params": ([1], "should be a map of names to values"),
 }
 SETUP: dict[str, tuple[Any, str]] = {
+    "build_context": ("./here", "must be an absolute path"),
+    "dockerfile": (3, "should be text"),
     "image": (1, "should be text"),
     "build_timeout_seconds": (0, "should be greater than 0"),
     "workdir": (["/a"], "should be text"),
