@@ -17,6 +17,7 @@ from .container import ImageFacts
 from .engine import Engine, EngineError
 from .image_facts import find_image
 from .packing import Owner
+from .public_network import public_network
 from .transfer import Transfer
 
 if TYPE_CHECKING:
@@ -58,7 +59,14 @@ def build(
 def _build(
     engine: Engine, archive: IO[bytes], dockerfile: str, tag: str, platform: str | None, transfer: Transfer
 ) -> None:
-    params: dict[str, Any] = {"t": tag, "dockerfile": dockerfile, "rm": "true", "forcerm": "true"}
+    network = public_network(engine).id
+    params: dict[str, Any] = {
+        "t": tag,
+        "dockerfile": dockerfile,
+        "rm": "true",
+        "forcerm": "true",
+        "networkmode": network,
+    }
     if platform:
         params["platform"] = platform
     archive.seek(0)

@@ -84,7 +84,13 @@ else
     echo started >&4
     exec 2>/dev/null 3<&- 4>&-
 fi
-(cd "$cwd" && exec 3<&- 4>&- && eval "$command") <"${input:-/dev/null}" >>"${at}out" 2>>"${at}err"
+(
+    cd "$cwd" || exit
+    exec 3<&- 4>&-
+    # Of all that is in the sandbox, the kernel shall kill commands first when memory runs out.
+    { echo 500 >/proc/self/oom_score_adj; } 2>/dev/null
+    eval "$command"
+) <"${input:-/dev/null}" >>"${at}out" 2>>"${at}err"
 code=$?
 if [ -e "${at}ended" ] || [ -e "${at}exceeded" ]; then wait $helper; else kill $helper 2>/dev/null; fi
 exceeded=0

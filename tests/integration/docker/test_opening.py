@@ -46,6 +46,7 @@ async def test_a_container_that_was_created_and_never_started_is_taken_up(provid
         image,
         ["sh", "-c", 'eval "$1"', "init", "sleep 600", "/workspace", "0"],
         name=container_name(request.environment_id, 0),
+        host_config=without_network(client),
         labels={"agentcompass.environment": request.environment_id, "agentcompass.label.launch": launch},
     )["Id"]
     session = await environment.open(request)
@@ -71,8 +72,9 @@ async def test_a_stranger_s_container_of_the_same_name_stays_and_is_not_used(
 ) -> None:  # type: ignore[no-untyped-def]
     request = open_request(labels={"launch": launch})
     environment = provider()
+    name = container_name(request.environment_id, 0)
     stranger = client.api.create_container(
-        IMAGE, ["sleep", "600"], name=container_name(request.environment_id, 0)
+        IMAGE, ["sleep", "600"], name=name, host_config=without_network(client)
     )
     try:
         session = await environment.open(request)
@@ -126,7 +128,7 @@ async def test_an_opening_that_is_cancelled_leaves_no_container(provider, client
 
 
 async def test_a_handle_cannot_name_a_container_of_somebody_else(provider, client) -> None:  # type: ignore[no-untyped-def]
-    stranger = client.api.create_container(IMAGE, ["sleep", "600"])["Id"]
+    stranger = client.api.create_container(IMAGE, ["sleep", "600"], host_config=without_network(client))["Id"]
     try:
         client.api.start(stranger)
         handle = EnvironmentHandle(provider="docker", id="ac-forged", data={"container": stranger})
@@ -176,6 +178,12 @@ def test_only_a_local_engine_binds_work_to_its_host(provider) -> None:  # type: 
     assert provider().capabilities.host_bound
     assert not provider(host="tcp://engine.example.com:2376").capabilities.host_bound
     assert provider(host="tcp://127.0.0.1:2375").capabilities.host_bound
+
+
+def without_network(client: docker.DockerClient) -> dict[str, object]:
+    """Containers of the tests' own need none."""
+    found: dict[str, object] = client.api.create_host_config(network_mode="none")
+    return found
 
 
 def build_request(context: Path, launch: str, **setup: object):  # type: ignore[no-untyped-def]
