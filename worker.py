@@ -7,19 +7,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import hashlib
 import logging
 import os
 import signal
-import socket
 import sys
 import time
-import uuid
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import timedelta
-from pathlib import Path
 from typing import Literal, NoReturn
 
 from temporalio.client import Client, WorkflowExecutionStatus
@@ -29,6 +25,8 @@ from temporalio.worker import Worker
 
 from . import __version__
 from .activities.data_converter import data_converter
+from .activities.host import home_folder, host_name
+from .activities.reaper import Reaper, ReaperLoop
 from .activities.redaction import RedactingFilter
 from .activities.registration import activity_methods
 from .activities.services import Services, WorkerSettings
@@ -38,11 +36,14 @@ from .cli.embedded_server import agentcompass_home
 from .cli.server_watch import keep_server
 from .cli.worker_process import LaunchWorker
 from .contracts.workflows import launch_workflow_id
+from .plugins.registry import load_registry
 from .workflows.registration import WORKFLOWS
 from .workflows.runner import sandbox
 
 DEFAULT_TASK_QUEUE = "agentcompass"
 _LOG = logging.getLogger("agentcompass.worker")
+_TOLD = frozenset({_LOG.name, "agentcompass.reaper"})
+"""Loggers whose every line goes to standard error."""
 
 HEARTBEAT_THROTTLE = timedelta(seconds=1)
 """The SDK's default holds heartbeats back for most of their timeout: details would die with the
@@ -52,6 +53,12 @@ DRAIN_SECONDS = 10.0
 """How long running activities may go on after SIGTERM before they are handed to another worker."""
 
 LAUNCH_PATIENCE_SECONDS = 30.0
+
+REAPER_SECONDS = 300.0
+"""Between two looks for environments that were left behind on this machine."""
+
+LAST_SWEEP_SECONDS = 20.0
+"""What the removal of a launch's own left-over environments may take at its end."""
 
 _SPARE_THREADS = 16
 """For what is not an activity's own work: looking up names, draining."""
@@ -75,13 +82,7 @@ class WorkerOptions:
 
 def host_queue() -> str:
     """The queue of this machine, for environments that live on it."""
-    try:
-        machine = Path("/etc/machine-id").read_text(encoding="ascii").strip()
-    except OSError:
-        machine = f"{uuid.getnode():x}"
-    # Containers of one image share a machine id, but not a host name.
-    digest = hashlib.sha256(f"{machine}/{socket.gethostname()}".encode()).hexdigest()[:8]
-    return f"host/{socket.gethostname()}-{digest}"
+    return f"host/{host_name()}"
 
 
 def create_runtime() -> Runtime:
@@ -91,7 +92,7 @@ def create_runtime() -> Runtime:
 
 
 @contextlib.asynccontextmanager
-async def running_worker(client: Client, options: WorkerOptions) -> AsyncIterator[None]:
+async def running_worker(client: Client, options: WorkerOptions) -> AsyncIterator[Services]:
     """Serve the queue, and this machine's own one, until the block is left; then drain."""
     queue = options.task_queue
     settings = WorkerSettings(queue, queue if options.private else host_queue())
@@ -129,7 +130,7 @@ async def running_worker(client: Client, options: WorkerOptions) -> AsyncIterato
                 build_id=BUILD_ID,
             )
             await stack.enter_async_context(host)
-        yield
+        yield services
 
 
 def _provide_threads(concurrency: int) -> None:
@@ -144,7 +145,7 @@ def set_up_logging() -> None:
     install_run_log()
     handler = logging.StreamHandler()
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
-    handler.addFilter(lambda record: record.levelno >= logging.WARNING or record.name == _LOG.name)
+    handler.addFilter(lambda record: record.levelno >= logging.WARNING or record.name in _TOLD)
     handler.addFilter(RedactingFilter())  # tracebacks of extensions and of the SDK may hold anything
     logging.getLogger().addHandler(handler)
 
@@ -157,8 +158,12 @@ async def run_worker(options: WorkerOptions) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    async with running_worker(connection.client, options):
+    async with running_worker(connection.client, options) as services:
         _LOG.info("serving task queue %s as %s", options.task_queue, os.getpid())
+        reaper = ReaperLoop(
+            Reaper(services, load_registry(), home_folder(), host_name()), every_seconds=REAPER_SECONDS
+        )
+        sweeping = asyncio.create_task(reaper.run())
         watchers = [asyncio.create_task(stop.wait())]
         if options.until_closed:
             watchers.append(asyncio.create_task(_until_closed(connection, options.until_closed)))
@@ -168,10 +173,23 @@ async def run_worker(options: WorkerOptions) -> None:
         for task in pending:
             task.cancel()
         _LOG.info("draining")
-    if options.private and options.until_closed and watchers[1] not in pending:
+    is_over = bool(options.until_closed) and watchers[1] not in pending
+    await _end_sweeping(sweeping, reaper, options.until_closed if is_over else "")
+    if options.private and is_over:
         LaunchWorker(agentcompass_home(), options.until_closed).forget()  # nobody may follow it to its end
     for task in ended:
         task.result()  # raises why a watcher gave up
+
+
+async def _end_sweeping(sweeping: asyncio.Task[None], reaper: ReaperLoop, launch_id: str) -> None:
+    """Stop looking after environments; first remove what attempts of a launch that is over have left."""
+    sweeping.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await sweeping
+    if launch_id:
+        with contextlib.suppress(TimeoutError):  # the next worker of this machine goes on with it
+            async with asyncio.timeout(LAST_SWEEP_SECONDS):
+                await reaper.once(launch_id)
 
 
 async def _until_closed(connection: Connection, launch_id: str) -> Literal[True]:

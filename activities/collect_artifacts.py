@@ -15,7 +15,8 @@ from ..contracts.phases import Phase
 from ..contracts.result import RunResult
 from .artifacts import ArtifactCollection, with_manifest
 from .boundary import activity_boundary
-from .phase import PhaseScope, call_hook, phase_scope
+from .hooks import call_hook
+from .phase import PhaseScope, phase_scope
 from .results import checked_result
 from .reuse import checkpoint_evaluation
 from .run_phase import outcome_of

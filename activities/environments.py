@@ -17,18 +17,21 @@ from ..contracts.activities import (
     PhaseOutcome,
     environment_id,
 )
-from ..contracts.environment import Environment, EnvironmentSession, OpenRequest
+from ..contracts.environment import Environment, EnvironmentHandle, EnvironmentSession, OpenRequest
+from ..contracts.environment_labels import LEASE_SECONDS, EnvironmentOwner
 from ..contracts.issues import IssueCode, Severity
 from ..contracts.network import NetworkPolicy
 from ..contracts.phases import ISSUE_PHASES, Phase
+from ..contracts.request import EnvironmentSpec
 from .boundary import activity_boundary, failed
-from .classification import make_issue
-from .phase import PhaseScope, call_hook, phase_scope
+from .classification import describe, make_issue
+from .hooks import HOOK_FAILURES, call_hook, raise_if_cancelled
+from .host import host_name
+from .phase import PhaseScope, phase_scope
+from .redaction import REDACTOR
 from .services import Services, resolve_variables
 from .store.kept import note_kept
-
-EXPIRY_SECONDS = 24 * 3600.0
-"""The label after which a sandbox that nobody renews may be removed."""
+from .store.ledger import LedgerEntry
 
 
 class Environments:
@@ -49,21 +52,45 @@ class Environments:
             environment = scope.environment(spec)
             rates = scope.store.request_state().runtime.env_open_qps
             await self._services.open_rate.wait(spec.id, rates.get(spec.id, 0.0))
+            found = environment_id(input.ref, for_evaluation=input.for_evaluation)
+            labels = owner_of(scope, await self._services.namespace()).labels()
+            self._note_intent(scope, environment, found, spec, labels)
             with scope.hooks():
                 request = OpenRequest(
-                    environment_id=environment_id(input.ref, for_evaluation=input.for_evaluation),
+                    environment_id=found,
                     spec=spec,
                     network_policy=spec.network_policy or NetworkPolicy(),
                     env_variables=resolve_variables(spec.env_variables),
-                    labels=labels_of(scope),
+                    labels=labels,
                 )
                 session = await _opened(environment, request, scope.phase)
+            scope.store.environments.note_handle(session.handle)
             if scope.plan.keep_environment:
                 note_kept(input.ref, session.handle)
             bound = environment.capabilities.host_bound and not self._services.settings.private
             return OpenedEnvironment(
                 handle=session.handle, task_queue=self._services.settings.host_queue if bound else None
             )
+
+    def _note_intent(
+        self,
+        scope: PhaseScope,
+        environment: Environment[Any],
+        environment_id: str,
+        spec: EnvironmentSpec,
+        labels: dict[str, str],
+    ) -> None:
+        """Before anything exists: whoever finds it later knows whose it is, and how to remove it."""
+        entry = LedgerEntry(
+            environment_id=environment_id,
+            provider=spec.id,
+            params=spec.params,
+            labels=labels,
+            host=host_name() if environment.capabilities.host_bound else "",
+            opened_at=time.time(),
+        )
+        scope.store.environments.add(entry)
+        self._services.open_runs.note(scope.ref.run_dir)
 
     @activity.defn(name=CLOSE_ENVIRONMENT.name)
     @activity_boundary
@@ -75,16 +102,15 @@ class Environments:
             if evaluation is not None and input.handle.id.endswith("-v"):
                 spec = evaluation
             grace = max(scope.store.request_state().runtime.cleanup_grace_seconds, 5.0)
-            limit = asyncio.timeout(grace)
             with scope.hooks():
                 try:
-                    async with limit:
-                        await call_hook(scope.environment(spec).close, input.handle)
-                except TimeoutError:
-                    if not limit.expired():
-                        raise
-                    message = f"not closed within {grace:g} s (cleanup_grace_seconds); it may still be there"
-                    raise TimeoutError(message) from None
+                    await _closed(scope.environment(spec), input.handle, grace)
+                except HOOK_FAILURES as error:
+                    raise_if_cancelled(error)
+                    reason = REDACTOR.text(describe(error))
+                    scope.store.environments.note_failed_removal(input.handle.id, reason)
+                    raise
+            scope.store.environments.remove(input.handle.id)
             return PhaseOutcome(issues=scope.context.issues)
 
 
@@ -104,14 +130,31 @@ async def _opened(environment: Environment[Any], request: OpenRequest, phase: Ph
         ) from None
 
 
-def labels_of(scope: PhaseScope) -> dict[str, str]:
+async def _closed(environment: Environment[Any], handle: EnvironmentHandle, grace: float) -> None:
+    """Remove it within ``grace`` seconds. Raises what the provider raises, and ``TimeoutError``."""
+    limit = asyncio.timeout(grace)
+    try:
+        async with limit:
+            await call_hook(environment.close, handle)
+    except TimeoutError:
+        if not limit.expired():
+            raise
+        message = (
+            f"not closed within {grace:g} s (cleanup_grace_seconds); it is tried again by a later worker"
+        )
+        raise TimeoutError(message) from None
+
+
+def owner_of(scope: PhaseScope, namespace: str) -> EnvironmentOwner:
     """Who owns a sandbox, for listing, and for whoever cleans up."""
     state = scope.store.request_state()
-    return {
-        "launch": state.launch_id,
-        "request": state.request_key,
-        "task": scope.ref.task_id,
-        "attempt": str(scope.ref.attempt),
-        "execution": str(scope.ref.execution),
-        "expiry": str(int(time.time() + EXPIRY_SECONDS)),
-    }
+    return EnvironmentOwner(
+        launch=state.launch_id,
+        request=state.request_key,
+        task=scope.ref.task_id,
+        attempt=scope.ref.attempt,
+        execution=scope.ref.execution,
+        expiry=time.time() + LEASE_SECONDS,
+        keep=scope.plan.keep_environment,
+        temporal=namespace,
+    )

@@ -17,8 +17,9 @@ from ..contracts.result import RunResult
 from .artifacts import restore_artifacts
 from .boundary import activity_boundary, failed
 from .classification import make_issue
+from .hooks import call_hook
 from .metrics import check_metrics
-from .phase import PhaseScope, call_hook, phase_scope
+from .phase import PhaseScope, phase_scope
 from .results import checked_result, of_type
 from .run_phase import end_agent, outcome_of
 from .services import Services

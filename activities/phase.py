@@ -5,16 +5,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Awaitable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any
 
 from temporalio import activity
 from temporalio.exceptions import FailureError
 
 from ..contracts.activities import ExecutionRef
-from ..contracts.component import is_blocking
 from ..contracts.environment import Environment, EnvironmentHandle, EnvironmentSession
 from ..contracts.issues import Issue, IssuePhase, Severity
 from ..contracts.network import NetworkPolicy
@@ -27,14 +26,11 @@ from .boundary import failed
 from .classification import classify, describe, diagnostics_of
 from .context import PhaseContext
 from .heartbeat import heartbeating
+from .hooks import HOOK_FAILURES, raise_if_cancelled
+from .leases import Leases
 from .services import RequestComponents, Services, build_environment, resolve_variables
 from .store import EventSource, ExecutionStore, RunStore, run_log_scope
 from .store.progress import open_progress
-
-T = TypeVar("T")
-
-HOOK_FAILURES = (Exception, SystemExit, asyncio.CancelledError)
-"""What a hook may raise: anything. Also ``sys.exit``, which must not end the worker."""
 
 _RUN_PHASES = frozenset({Phase.START_HARNESS, Phase.RUN_HARNESS, Phase.RUN_TASK})
 
@@ -52,6 +48,7 @@ class PhaseScope:
     task: TaskSpec
     plan: ExecutionPlan
     context: PhaseContext
+    leases: Leases
     timings: dict[str, float] = field(default_factory=dict)
     posted: list[Future[None]] = field(default_factory=list)
     """Events on their way to the disk."""
@@ -96,7 +93,9 @@ class PhaseScope:
     async def attach(self, handle: EnvironmentHandle, *, for_evaluation: bool = False) -> EnvironmentSession:
         """A session on the living environment; its commands get the phase's variables."""
         spec = (self.plan.evaluation_environment if for_evaluation else None) or self.plan.environment
-        session = await self.environment(spec).attach(handle)
+        environment = self.environment(spec)
+        session = await environment.attach(handle)
+        self.leases.hold(environment, handle)
         session.add_variables(self._phase_variables(spec))
         return session
 
@@ -153,26 +152,13 @@ class PhaseScope:
             self.context.report_issue(Severity.WARNING, phase, code, describe(error))
 
 
-def raise_if_cancelled(error: BaseException) -> None:
-    """Raise a cancellation of this very task again; a stray one, of something a hook awaited, is a failure."""
-    task = asyncio.current_task()
-    if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
-        raise error
-
-
-async def call_hook(hook: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> T:
-    """Call a hook; one declared ``@blocking`` runs in a thread with an event loop of its own."""
-    if not is_blocking(hook):
-        return await hook(*arguments)
-    return await asyncio.to_thread(lambda: asyncio.run(hook(*arguments)))
-
-
 @contextlib.asynccontextmanager
 async def phase_scope(services: Services, ref: ExecutionRef, phase: Phase) -> AsyncIterator[PhaseScope]:
     """Load what the phase needs, send its log lines to the run's log, and heartbeat meanwhile."""
     store = services.store(ref.run_dir)
     with run_log_scope(ref.run_dir):
         execution = store.execution(ref)
+        context = PhaseContext(ref, phase, execution, spent_seconds=spent_so_far())
         scope = PhaseScope(
             services=services,
             ref=ref,
@@ -182,9 +168,10 @@ async def phase_scope(services: Services, ref: ExecutionRef, phase: Phase) -> As
             components=services.components(ref.run_dir),
             task=store.task(ref.task_index),
             plan=execution.load_plan(),
-            context=PhaseContext(ref, phase, execution, spent_seconds=spent_so_far()),
+            context=context,
+            leases=Leases(store.environments, context.log),
         )
-        async with heartbeating(lambda: scope.context.spent_seconds):
+        async with heartbeating(lambda: scope.context.spent_seconds), scope.leases.renewing():
             try:
                 yield scope
             finally:

@@ -34,8 +34,8 @@ from .analysis import select_analyzers
 from .boundary import activity_boundary
 from .classification import describe
 from .heartbeat import heartbeating
+from .hooks import call_hook
 from .metrics import unplaced_categories
-from .phase import call_hook
 from .reuse import ReuseReport, ReuseSource, find_source, settled_source, take_over
 from .save import success_reader
 from .services import RequestComponents, Services, build_components

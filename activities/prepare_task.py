@@ -8,7 +8,8 @@ from ..contracts.activities import PREPARE_TASK, PhaseInput, PhaseOutcome
 from ..contracts.phases import Phase
 from ..contracts.task import PreparedTask
 from .boundary import activity_boundary
-from .phase import call_hook, phase_scope
+from .hooks import call_hook
+from .phase import phase_scope
 from .results import of_type
 from .services import Services
 

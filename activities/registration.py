@@ -17,6 +17,7 @@ from .preflight import Preflight
 from .prepare_request import PrepareRequest
 from .prepare_task import PrepareTask
 from .quick_execution import QuickExecutions
+from .reap import ReapEnvironments
 from .run_phase import RunPhase
 from .save import Save
 from .services import Services
@@ -46,4 +47,5 @@ def activity_methods(services: Services) -> list[Callable[..., Any]]:
         AwaitAttempts(services).await_attempts,
         Finalize(services).finalize_request,
         SaveLaunchSummary().save_launch_summary,
+        ReapEnvironments(services).reap_environments,
     ]

@@ -16,7 +16,8 @@ from ..contracts.result import RunResult, Trajectory
 from ..contracts.task import PreparedTask
 from .boundary import activity_boundary, failed
 from .classification import describe, known_issue, make_issue
-from .phase import HOOK_FAILURES, PhaseScope, call_hook, phase_scope, raise_if_cancelled
+from .hooks import HOOK_FAILURES, call_hook, raise_if_cancelled
+from .phase import PhaseScope, phase_scope
 from .plan_attempt import collects_artifacts
 from .results import checked_result
 from .reuse import checkpoint_evaluation

@@ -17,6 +17,7 @@ from .commands.analysis import analysis
 from .commands.compare import compare
 from .commands.config import config_app
 from .commands.doctor import doctor
+from .commands.env import env_app
 from .commands.export import export
 from .commands.launch import launch
 from .commands.launches import attach, pause, resume, status
@@ -86,6 +87,7 @@ app.command("resume", cls=GroupedCommand, rich_help_panel=LAUNCHES)(resume)
 app.command("set", cls=GroupedCommand, rich_help_panel=LAUNCHES)(set_command)
 app.command("retry", cls=GroupedCommand, rich_help_panel=LAUNCHES)(retry)
 app.add_typer(schedule_app, name="schedule", rich_help_panel=LAUNCHES)
+app.add_typer(env_app, name="env", rich_help_panel=LAUNCHES)
 app.add_typer(config_app, name="config", rich_help_panel=INSTALLATION)
 app.add_typer(server_app, name="server", rich_help_panel=INSTALLATION)
 app.command("doctor", cls=GroupedCommand, rich_help_panel=INSTALLATION)(doctor)

@@ -337,6 +337,23 @@ class AwaitedAttempts(Contract):
     ended: list[AwaitedAttempt]
 
 
+class ReapInput(Contract):
+    """Look after environments that any machine can reach."""
+
+
+class SweepReport(Contract):
+    """What a look at the environments came to."""
+
+    released: list[str] = Field(default_factory=list)
+    """Ids of the environments that are gone now."""
+    failed: list[str] = Field(default_factory=list)
+    """Ids, and why they are still there; they are tried again."""
+    left: int = 0
+    """Environments that somebody may need, or that belong to others."""
+    problems: list[str] = Field(default_factory=list)
+    """Providers that could not be asked, and why."""
+
+
 PREFLIGHT = ActivityStub("preflight", PreflightInput, PreflightReport)
 PREPARE_REQUEST = ActivityStub("prepare_request", PrepareRequestInput, PreparedRequest)
 PENDING_TASKS = ActivityStub("pending_tasks", PendingTasksInput, PendingTasks)
@@ -356,6 +373,7 @@ ANALYZE_TASKS = ActivityStub("analyze_tasks", AnalyzeTasksInput, AnalyzedTasks)
 AWAIT_ATTEMPTS = ActivityStub("await_attempts", AwaitAttemptsInput, AwaitedAttempts)
 FINALIZE_REQUEST = ActivityStub("finalize_request", FinalizeInput, RequestResult)
 SAVE_LAUNCH_SUMMARY = ActivityStub("save_launch_summary", LaunchSummaryInput, SavedLaunchSummary)
+REAP_ENVIRONMENTS = ActivityStub("reap_environments", ReapInput, SweepReport)
 
 ALL_ACTIVITIES: tuple[ActivityStub[Any, Any], ...] = (
     PREFLIGHT,
@@ -377,4 +395,5 @@ ALL_ACTIVITIES: tuple[ActivityStub[Any, Any], ...] = (
     AWAIT_ATTEMPTS,
     FINALIZE_REQUEST,
     SAVE_LAUNCH_SUMMARY,
+    REAP_ENVIRONMENTS,
 )

@@ -17,6 +17,13 @@ from .request import AttemptsSpec, RunRequest
 LAUNCH_WORKFLOW = "LaunchWorkflow"
 REQUEST_WORKFLOW = "RequestWorkflow"
 ATTEMPT_WORKFLOW = "AttemptWorkflow"
+REAPER_WORKFLOW = "ReaperWorkflow"
+
+REAPER_SCHEDULE = "agentcompass-environments"
+"""Id of the schedule that removes environments, and the start of the ids of its workflows."""
+CLUSTER_QUEUE = "agentcompass"
+"""The queue that workers of a cluster serve unless they are told another one."""
+QUEUE_VARIABLE = "AGENTCOMPASS_TASK_QUEUE"
 
 STATUS_QUERY = "status"
 PAUSE_SIGNAL = "pause"

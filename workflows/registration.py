@@ -2,7 +2,14 @@
 
 from .attempt import AttemptWorkflow
 from .launch import LaunchWorkflow
+from .reaper import ReaperWorkflow
 from .request import RequestWorkflow
 from .scheduled_launch import ScheduledLaunchWorkflow
 
-WORKFLOWS: list[type] = [LaunchWorkflow, RequestWorkflow, AttemptWorkflow, ScheduledLaunchWorkflow]
+WORKFLOWS: list[type] = [
+    LaunchWorkflow,
+    RequestWorkflow,
+    AttemptWorkflow,
+    ReaperWorkflow,
+    ScheduledLaunchWorkflow,
+]

@@ -31,6 +31,7 @@ from agentcompass.contracts.activities import (
     PREPARE_REQUEST,
     PREPARE_TASK,
     QUICK_EXECUTION,
+    REAP_ENVIRONMENTS,
     REQUEUE_FAILED,
     RUN_HARNESS,
     RUN_TASK,
@@ -57,6 +58,7 @@ from agentcompass.contracts.activities import (
     RequeueFailedInput,
     SaveAttemptInput,
     SavedLaunchSummary,
+    SweepReport,
     environment_id,
 )
 from agentcompass.contracts.environment import EnvironmentHandle
@@ -251,6 +253,7 @@ class FakeActivities:
             FINALIZE_REQUEST.name: _finalized,
             REQUEUE_FAILED.name: self._requeue,
             SAVE_LAUNCH_SUMMARY.name: lambda _: SavedLaunchSummary(path="/results/launches/one"),
+            REAP_ENVIRONMENTS.name: lambda _: SweepReport(released=["ac-task-a1-e1"], left=2),
         }
         if stub in (PREPARE_TASK, RUN_HARNESS, RUN_TASK, COLLECT_ARTIFACTS, EVALUATE, CLOSE_ENVIRONMENT):
             return PhaseOutcome()

@@ -11,9 +11,10 @@ from temporalio.api.history.v1 import HistoryEvent
 from temporalio.client import Client, WorkflowHistory
 from workflow_server import run_request, stage
 
-from agentcompass.contracts.activities import EVALUATE, RUN_HARNESS
+from agentcompass.contracts.activities import EVALUATE, RUN_HARNESS, ReapInput
 from agentcompass.contracts.issues import IssuePhase
 from agentcompass.contracts.phases import Phase
+from agentcompass.contracts.workflows import REAPER_WORKFLOW
 
 Recorded = dict[str, WorkflowHistory]
 
@@ -29,6 +30,7 @@ async def record_all(client: Client) -> Recorded:
         _fresh_attempt,
         _continued_request,
         _scheduled_launch,
+        _reaper,
     ):
         found.update(await scenario(client))
     return found
@@ -98,6 +100,16 @@ async def _scheduled_launch(client: Client) -> Recorded:
         handle = await scene.scheduled()
         await handle.result()
         return {"scheduled-launch": await handle.fetch_history()}
+
+
+async def _reaper(client: Client) -> Recorded:
+    """A look at the environments of a cluster."""
+    async with stage(client, FakeActivities()) as scene:
+        handle = await client.start_workflow(
+            REAPER_WORKFLOW, ReapInput(), id=f"reaper-{scene.launch_id}", task_queue=scene.queue
+        )
+        await handle.result()
+        return {"reaper": await handle.fetch_history()}
 
 
 _COMMANDS: dict[int, Callable[[HistoryEvent], str]] = {
