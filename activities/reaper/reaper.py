@@ -14,6 +14,7 @@ from ...contracts.activities import SweepReport
 from ...plugins.registry import Registry
 from ..services import Services
 from ..store.files import try_file_lock
+from ..store.ledger import EnvironmentLedger
 from .finding import Sighting, find_environments
 from .ownership import EnvironmentState, Owners
 from .release import release
@@ -93,6 +94,8 @@ class Reaper:
                 report.left += 1
 
     async def _release(self, sighting: Sighting, reason: str, report: SweepReport) -> None:
+        if sighting.run_dir and not EnvironmentLedger(sighting.run_dir).has(sighting.id):
+            return  # its attempt closed it and ended while we asked
         problem = await release(sighting, self._registry, self._host)
         if problem:
             _log.warning("environment %s of %s was not removed: %s", sighting.id, sighting.provider, problem)

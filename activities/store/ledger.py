@@ -83,6 +83,10 @@ class EnvironmentLedger:
         """It is gone. Nothing happens when the ledger does not know it."""
         self._path(environment_id).unlink(missing_ok=True)
 
+    def has(self, environment_id: str) -> bool:
+        """Whether it was not removed yet."""
+        return self._path(environment_id).exists()
+
     def entries(self) -> list[LedgerEntry]:
         """All entries, the oldest first; what cannot be read is logged and left out."""
         found = []
