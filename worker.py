@@ -35,8 +35,9 @@ from .cli.connection import Connection, connect
 from .cli.embedded_server import agentcompass_home
 from .cli.server_watch import keep_server
 from .cli.worker_process import LaunchWorker
-from .contracts.workflows import launch_workflow_id
+from .contracts.workflows import POOL_QUEUE, launch_workflow_id
 from .plugins.registry import load_registry
+from .workflows.provider_pool import ProviderPoolWorkflow
 from .workflows.registration import WORKFLOWS
 from .workflows.runner import sandbox
 
@@ -53,6 +54,8 @@ DRAIN_SECONDS = 10.0
 """How long running activities may go on after SIGTERM before they are handed to another worker."""
 
 LAUNCH_PATIENCE_SECONDS = 30.0
+
+POOLS_AGAIN_SECONDS = 5.0
 
 REAPER_SECONDS = 300.0
 """Between two looks for environments that were left behind on this machine."""
@@ -130,7 +133,41 @@ async def running_worker(client: Client, options: WorkerOptions) -> AsyncIterato
                 build_id=BUILD_ID,
             )
             await stack.enter_async_context(host)
+        serving = asyncio.create_task(_serve_pools(client, services))
+        stack.push_async_callback(_cancel, serving)
         yield services
+
+
+async def _serve_pools(client: Client, services: Services) -> None:
+    """Serve the pools as soon as there is one: they have a queue of their own, because launches of an
+    embedded server share none, and those of a cluster not always."""
+    # The worker that this one replaces may have left attempts that wait for a pool.
+    while not services.pools.found.is_set():
+        try:
+            await services.pools.look()
+            break
+        except RPCError as error:
+            _LOG.warning("pools cannot be looked for: %s", error.message)
+            await asyncio.sleep(POOLS_AGAIN_SECONDS)
+    await services.pools.found.wait()
+    worker = Worker(
+        client,
+        task_queue=POOL_QUEUE,
+        workflows=[ProviderPoolWorkflow],
+        activities=activity_methods(services),
+        no_remote_activities=True,
+        workflow_runner=sandbox(client.data_converter),
+        max_cached_workflows=20,
+        graceful_shutdown_timeout=timedelta(seconds=DRAIN_SECONDS),
+        build_id=BUILD_ID,
+    )
+    await worker.run()
+
+
+async def _cancel(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task
 
 
 def _provide_threads(concurrency: int) -> None:
@@ -183,9 +220,7 @@ async def run_worker(options: WorkerOptions) -> None:
 
 async def _end_sweeping(sweeping: asyncio.Task[None], reaper: ReaperLoop, launch_id: str) -> None:
     """Stop looking after environments; first remove what attempts of a launch that is over have left."""
-    sweeping.cancel()
-    with contextlib.suppress(asyncio.CancelledError):
-        await sweeping
+    await _cancel(sweeping)
     if launch_id:
         with contextlib.suppress(TimeoutError):  # the next worker of this machine goes on with it
             async with asyncio.timeout(LAST_SWEEP_SECONDS):

@@ -7,6 +7,7 @@ import time
 from typing import Any
 
 from temporalio import activity
+from temporalio.service import RPCError
 
 from ..contracts.activities import (
     CLOSE_ENVIRONMENT,
@@ -28,10 +29,14 @@ from .classification import describe, make_issue
 from .hooks import HOOK_FAILURES, call_hook, raise_if_cancelled
 from .host import host_name
 from .phase import PhaseScope, phase_scope
+from .pool_client import release_place
 from .redaction import REDACTOR
 from .services import Services, resolve_variables
 from .store.kept import note_kept
 from .store.ledger import LedgerEntry
+
+_LONGEST_TURN_SECONDS = 60.0
+"""For a turn that lies too far ahead, because the clocks of two machines differ."""
 
 
 class Environments:
@@ -50,8 +55,7 @@ class Environments:
             spec = scope.plan.evaluation_environment if input.for_evaluation else scope.plan.environment
             spec = spec or scope.plan.environment
             environment = scope.environment(spec)
-            rates = scope.store.request_state().runtime.env_open_qps
-            await self._services.open_rate.wait(spec.id, rates.get(spec.id, 0.0))
+            await self._wait_for_turn(scope, spec, input.not_before)
             found = environment_id(input.ref, for_evaluation=input.for_evaluation)
             labels = owner_of(scope, await self._services.namespace()).labels()
             self._note_intent(scope, environment, found, spec, labels)
@@ -71,6 +75,16 @@ class Environments:
             return OpenedEnvironment(
                 handle=session.handle, task_queue=self._services.settings.host_queue if bound else None
             )
+
+    async def _wait_for_turn(
+        self, scope: PhaseScope, spec: EnvironmentSpec, not_before: float | None
+    ) -> None:
+        """The turn that a pool gave, a few seconds ahead at most; without a pool, this process's own rate."""
+        if not_before is not None:
+            await asyncio.sleep(min(max(0.0, not_before - time.time()), _LONGEST_TURN_SECONDS))
+            return
+        rates = scope.store.request_state().runtime.env_open_qps
+        await self._services.open_rate.wait(spec.id, rates.get(spec.id, 0.0))
 
     def _note_intent(
         self,
@@ -111,7 +125,17 @@ class Environments:
                     scope.store.environments.note_failed_removal(input.handle.id, reason)
                     raise
             scope.store.environments.remove(input.handle.id)
+            if input.pool:
+                await self._give_back(scope, input.pool, input.handle.id)
             return PhaseOutcome(issues=scope.context.issues)
+
+    async def _give_back(self, scope: PhaseScope, pool: str, environment_id: str) -> None:
+        """Its place is free now. A pool that does not hear of it finds out when the attempt is over."""
+        workflow_id = activity.info().workflow_id or ""
+        try:
+            await release_place(self._services.client, pool, workflow_id, environment_id)
+        except RPCError as error:
+            scope.context.log.warning("the pool of %s was not told: %s", pool, error)
 
 
 async def _opened(environment: Environment[Any], request: OpenRequest, phase: Phase) -> EnvironmentSession:

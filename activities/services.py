@@ -24,6 +24,7 @@ from .classification import describe
 from .host import home_folder
 from .namespace import namespace_identity
 from .open_rate import OpenRate
+from .pool_client import KnownPools
 from .redaction import REDACTOR
 from .store.open_runs import OpenRuns
 from .store.run_store import RunStore, open_store
@@ -124,6 +125,7 @@ class Services:
         self.client = client
         self.settings = settings
         self.open_rate = OpenRate()
+        self.pools = KnownPools(client)
         self.open_runs = OpenRuns(home_folder())
         self._registries: dict[tuple[str, ...], Registry] = {}
         self._components: dict[str, RequestComponents] = {}

@@ -23,6 +23,7 @@ from .commands.launch import launch
 from .commands.launches import attach, pause, resume, status
 from .commands.listing import list_command
 from .commands.operate import cancel, retry, set_command
+from .commands.pool import pool_app
 from .commands.run import run
 from .commands.schedule import schedule_app
 from .commands.server import server_app
@@ -88,6 +89,7 @@ app.command("set", cls=GroupedCommand, rich_help_panel=LAUNCHES)(set_command)
 app.command("retry", cls=GroupedCommand, rich_help_panel=LAUNCHES)(retry)
 app.add_typer(schedule_app, name="schedule", rich_help_panel=LAUNCHES)
 app.add_typer(env_app, name="env", rich_help_panel=LAUNCHES)
+app.add_typer(pool_app, name="pool", rich_help_panel=LAUNCHES)
 app.add_typer(config_app, name="config", rich_help_panel=INSTALLATION)
 app.add_typer(server_app, name="server", rich_help_panel=INSTALLATION)
 app.command("doctor", cls=GroupedCommand, rich_help_panel=INSTALLATION)(doctor)

@@ -20,6 +20,7 @@ from .issues import Issue
 from .launch import LaunchResult, LaunchRuntime, LaunchSpec, RequestResult
 from .phases import Phase
 from .plan import RetryPlan
+from .pool import Grant
 from .records import RunStatus, TemporalInfo
 from .request import AttemptsSpec, EvaluationMode, RunRequest
 
@@ -181,6 +182,8 @@ class AttemptPlan(Contract):
     """True when an unscored result of an earlier run was taken over: only its evaluation is left."""
     quick_phases: list[str] = Field(default_factory=list)
     """Phases that are executed as local activities."""
+    pooled: list[str] = Field(default_factory=list)
+    """Environment ids whose provider has a pool: a lease comes before each opening."""
     host_bound: bool = False
     cleanup_grace_seconds: float = 30.0
 
@@ -204,11 +207,45 @@ class QuickExecution(Contract):
     has_result: bool = False
 
 
+class LeaseInput(Contract):
+    """Ask the pool of a provider for a place and a turn; the answer comes to the attempt as a signal."""
+
+    ref: ExecutionRef
+    provider: str
+    for_evaluation: bool = False
+
+
+class LeaseAnswer(Contract):
+    """Whether there is a pool to wait for."""
+
+    waits: bool
+
+
+class GrantInput(Contract):
+    """Tell attempts that they may open their environments."""
+
+    grants: list[Grant]
+
+
+class HoldersInput(Contract):
+    """Look whether attempts are still there."""
+
+    workflow_ids: list[str]
+
+
+class GoneHolders(Contract):
+    """Attempts that are over: what they held is free."""
+
+    workflow_ids: list[str] = Field(default_factory=list)
+
+
 class OpenEnvironmentInput(Contract):
     """Open the task's environment, or the fresh one of the verifier."""
 
     ref: ExecutionRef
     for_evaluation: bool = False
+    not_before: float | None = None
+    """The turn that a pool gave, in Unix seconds; ``None`` without a pool."""
 
 
 class OpenedEnvironment(Contract):
@@ -237,6 +274,8 @@ class CloseEnvironmentInput(Contract):
 
     ref: ExecutionRef
     handle: EnvironmentHandle
+    pool: str = ""
+    """The provider whose pool gave it a place, which is free when the environment is gone."""
 
 
 class SaveRetryInput(Contract):
@@ -373,6 +412,9 @@ ANALYZE_TASKS = ActivityStub("analyze_tasks", AnalyzeTasksInput, AnalyzedTasks)
 AWAIT_ATTEMPTS = ActivityStub("await_attempts", AwaitAttemptsInput, AwaitedAttempts)
 FINALIZE_REQUEST = ActivityStub("finalize_request", FinalizeInput, RequestResult)
 SAVE_LAUNCH_SUMMARY = ActivityStub("save_launch_summary", LaunchSummaryInput, SavedLaunchSummary)
+REQUEST_LEASE = ActivityStub("request_lease", LeaseInput, LeaseAnswer)
+GRANT_LEASES = ActivityStub("grant_leases", GrantInput, GoneHolders)
+FIND_GONE_HOLDERS = ActivityStub("find_gone_holders", HoldersInput, GoneHolders)
 REAP_ENVIRONMENTS = ActivityStub("reap_environments", ReapInput, SweepReport)
 
 ALL_ACTIVITIES: tuple[ActivityStub[Any, Any], ...] = (
@@ -395,5 +437,8 @@ ALL_ACTIVITIES: tuple[ActivityStub[Any, Any], ...] = (
     AWAIT_ATTEMPTS,
     FINALIZE_REQUEST,
     SAVE_LAUNCH_SUMMARY,
+    REQUEST_LEASE,
+    GRANT_LEASES,
+    FIND_GONE_HOLDERS,
     REAP_ENVIRONMENTS,
 )

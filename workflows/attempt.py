@@ -23,14 +23,17 @@ with workflow.unsafe.imports_passed_through():
     )
     from ..contracts.issues import BLOCKING_CODES, Issue, Severity
     from ..contracts.phases import Phase
+    from ..contracts.pool import Grant
     from ..contracts.result import TaskStatus
     from ..contracts.retries import RetryDecision, RetryScope, decide_retry, retry_delay
     from ..contracts.search_attributes import OUTCOME
-    from ..contracts.workflows import ATTEMPT_WORKFLOW, GO_SIGNAL, AttemptInput
+    from ..contracts.workflows import ATTEMPT_WORKFLOW, GO_SIGNAL, LEASE_SIGNAL, AttemptInput
     from .calls import PhaseFailed, as_phase_failure, being_evicted, bookkeeping, in_background
     from .execution import Execution
     from .grace import Grace
+    from .leasing import Leasing
     from .parking import Parking
+    from .signals import model_of
 
 _OUTCOME_KEY = SearchAttributeKey.for_keyword(OUTCOME)
 
@@ -47,6 +50,7 @@ class AttemptWorkflow:
         self._grace = Grace(input.cleanup_grace_seconds)
         self._parking = Parking()
         self._lines: list[str] = []
+        self._leasing = Leasing(self._note)
 
     @workflow.run
     async def run(self, input: AttemptInput) -> AttemptOutcome:
@@ -112,6 +116,7 @@ class AttemptWorkflow:
             heartbeat_timeout=timedelta(seconds=self._input.heartbeat_timeout_seconds),
             grace=self._grace,
             enter=self._enter,
+            leasing=self._leasing,
         )
 
     async def _unblocked(self) -> bool:
@@ -164,6 +169,13 @@ class AttemptWorkflow:
     def go(self, *_: Any) -> None:
         """The request has a slot for this attempt again."""
         self._parking.go()
+
+    @workflow.signal(name=LEASE_SIGNAL)
+    def lease(self, *arguments: Any) -> None:
+        """``Grant``: the pool of a provider has a place and a turn for this attempt."""
+        grant = model_of(Grant, arguments)
+        if grant is not None:
+            self._leasing.granted(grant)
 
     @property
     def _ref(self) -> ExecutionRef:

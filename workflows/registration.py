@@ -2,6 +2,7 @@
 
 from .attempt import AttemptWorkflow
 from .launch import LaunchWorkflow
+from .provider_pool import ProviderPoolWorkflow
 from .reaper import ReaperWorkflow
 from .request import RequestWorkflow
 from .scheduled_launch import ScheduledLaunchWorkflow
@@ -10,6 +11,7 @@ WORKFLOWS: list[type] = [
     LaunchWorkflow,
     RequestWorkflow,
     AttemptWorkflow,
+    ProviderPoolWorkflow,
     ReaperWorkflow,
     ScheduledLaunchWorkflow,
 ]

@@ -2,33 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Iterator
-from pathlib import Path
-
-import pytest
-from command_line import CommandLine, Running, end_processes_of, kill_and_wait, wait_for
-from gated_runs import make_command_line, start_gated
+from command_line import CommandLine, Running, kill_and_wait, wait_for
+from gated_runs import start_gated, terminate_launch
 from gates import Gates
-from temporalio.client import Client
-
-from agentcompass.cli.embedded_server import EmbeddedServer
-from agentcompass.contracts.workflows import NAMESPACE
 
 ROWS = [{"id": "q1", "question": "2 + 2?", "answer": "4"}]
-
-
-@pytest.fixture
-def command_line(tmp_path: Path) -> Iterator[CommandLine]:
-    """A home and a server of the test's own: it kills all of them."""
-    command_line = make_command_line(tmp_path / "home", tmp_path)
-    command_line.env["AGENTCOMPASS_HOME"] = str(command_line.home)
-    try:
-        yield command_line
-    finally:
-        command_line.end_all()
-        end_processes_of(command_line.home)
-        asyncio.run(EmbeddedServer(command_line.home).stop())
 
 
 def environments(command_line: CommandLine) -> set[str]:
@@ -44,17 +22,10 @@ def start_and_stop_in_the_agent(command_line: CommandLine, name: str) -> tuple[R
     return running, gates, gates.wait(name, "execute_task")
 
 
-async def terminate(command_line: CommandLine, launch: str) -> None:
-    """As an operator does who ends a launch in the Temporal UI: without any cleaning up."""
-    client = await Client.connect(f"127.0.0.1:{command_line.server_port}", namespace=NAMESPACE)
-    async for item in client.list_workflows("ExecutionStatus = 'Running'"):
-        if launch in item.id:
-            await client.get_workflow_handle(item.id).terminate()
-
-
 def test_leftovers_of_dead_attempts_go_with_the_next_run_and_those_of_others_stay(
-    command_line: CommandLine,
+    secluded: CommandLine,
 ) -> None:
+    command_line = secluded
     dead, _, dead_worker = start_and_stop_in_the_agent(command_line, "dead")
     paused, gates, paused_worker = start_and_stop_in_the_agent(command_line, "paused")
     dead_launch, paused_launch = dead.launch_id, paused.launch_id
@@ -66,7 +37,7 @@ def test_leftovers_of_dead_attempts_go_with_the_next_run_and_those_of_others_sta
     assert len(left) == 2
 
     command_line.run("server", "start").expect(0)
-    asyncio.run(terminate(command_line, dead_launch))
+    terminate_launch(command_line, dead_launch)
     arguments = ("run", "qa", "oracle", "none", "--benchmark-params", command_line.dataset(ROWS))
     command_line.run(*arguments, env=gates.env).expect(0)
     [still] = wait_for("the dead attempt's environment to go", lambda: one_of(environments(command_line)))
@@ -81,11 +52,12 @@ def one_of(names: set[str]) -> set[str] | None:
     return names if len(names) == 1 else None
 
 
-def test_what_a_terminated_launch_left_goes_before_its_worker_does(command_line: CommandLine) -> None:
+def test_what_a_terminated_launch_left_goes_before_its_worker_does(secluded: CommandLine) -> None:
     """Terminated: no workflow closed anything."""
+    command_line = secluded
     running, _, _ = start_and_stop_in_the_agent(command_line, "one")
     [name] = environments(command_line)
     folder = command_line.home / "environments" / "host_process" / name
-    asyncio.run(terminate(command_line, running.launch_id))
+    terminate_launch(command_line, running.launch_id)
     running.wait()
     wait_for("the environment to go", lambda: not folder.exists())

@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 from command_line import PATIENCE_SECONDS, CommandLine, wait_for
 from gated_runs import make_command_line
-from temporalio.client import Client, ScheduleActionExecutionStartWorkflow
+from temporalio.client import Client, ScheduleActionExecutionStartWorkflow, WorkflowExecutionStatus
 
 from agentcompass.activities.data_converter import data_converter
 from agentcompass.cli.embedded_server import EmbeddedServer
 from agentcompass.cli.server_process import Ports
 from agentcompass.contracts.activities import SweepReport
 from agentcompass.contracts.search_attributes import SEARCH_ATTRIBUTES
-from agentcompass.contracts.workflows import REAPER_SCHEDULE
+from agentcompass.contracts.workflows import POOL_WORKFLOW, REAPER_SCHEDULE
 
 ROWS = [{"id": "q1", "question": "2 + 2?", "answer": "4"}]
 
@@ -75,12 +75,27 @@ def test_setup_makes_what_is_missing_and_then_nothing(cluster: CommandLine) -> N
 def test_prepared_cluster_takes_a_run_and_says_that_no_worker_is_there(cluster: CommandLine) -> None:
     cluster.run("setup").expect(0)
     qa = ("run", "qa", "oracle", "none", "--benchmark-params", cluster.dataset(ROWS))
-    following = cluster.start(*qa, "--progress", "none", env={"AGENTCOMPASS_TASK_QUEUE": "mine"})
+    following = cluster.start(
+        *(*qa, "--progress", "none", "--env-open-qps", "host_process=20"),
+        env={"AGENTCOMPASS_TASK_QUEUE": "mine"},
+    )
     wait_for("the note", lambda: "no worker polls the task queue 'mine'" in following.stderr)
     worker = cluster.start("worker", "--task-queue", "mine", "--concurrency", "8")
     ended = following.wait().expect(0)
     assert "1/1 tasks evaluated" in ended.stdout
+    # Its rate holds over all workers: it took its turn from a pool, which ends by itself.
+    wait_for(
+        "the end of the pool", lambda: asyncio.run(pools(cluster)) == [WorkflowExecutionStatus.COMPLETED]
+    )
     worker.end()
+
+
+async def pools(cluster: CommandLine) -> list[WorkflowExecutionStatus | None]:
+    """The states of all pools that ever were."""
+    client = await Client.connect(
+        cluster.env["TEMPORAL_ADDRESS"], namespace=cluster.env["TEMPORAL_NAMESPACE"]
+    )
+    return [item.status async for item in client.list_workflows(f"WorkflowType = '{POOL_WORKFLOW}'")]
 
 
 def test_schedule_looks_after_environments_as_soon_as_there_is_a_worker(cluster: CommandLine) -> None:

@@ -65,6 +65,7 @@ def test_every_workflow_type_is_recorded() -> None:
         "LaunchWorkflow",
         "RequestWorkflow",
         "AttemptWorkflow",
+        "ProviderPoolWorkflow",
         "ReaperWorkflow",
         "ScheduledLaunchWorkflow",
     }
