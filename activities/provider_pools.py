@@ -8,19 +8,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from temporalio import activity
 from temporalio.service import RPCError, RPCStatusCode
 
-from ..contracts.activities import (
-    FIND_GONE_HOLDERS,
-    GRANT_LEASES,
-    REQUEST_LEASE,
-    GoneHolders,
-    GrantInput,
-    HoldersInput,
-    LeaseAnswer,
-    LeaseInput,
-    environment_id,
-)
+from ..contracts.activities import FIND_GONE_HOLDERS, GRANT_LEASES, REQUEST_LEASE, environment_id
 from ..contracts.phases import Phase
 from ..contracts.pool import LeaseRequest
+from ..contracts.upkeep import GoneHolders, GrantInput, HoldersInput, LeaseAnswer, LeaseInput
 from ..contracts.workflows import (
     ACQUIRE_SIGNAL,
     LEASE_SIGNAL,

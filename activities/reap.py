@@ -8,8 +8,9 @@ from temporalio import activity
 from temporalio.client import Client
 from temporalio.service import RPCError
 
-from ..contracts.activities import REAP_ENVIRONMENTS, ReapInput, SweepReport
+from ..contracts.activities import REAP_ENVIRONMENTS
 from ..contracts.search_attributes import ENVIRONMENT
+from ..contracts.upkeep import ReapInput, SweepReport
 from ..contracts.workflows import REQUEST_WORKFLOW
 from ..plugins.registry import load_registry
 from .boundary import activity_boundary

@@ -16,7 +16,7 @@ from temporalio.client import (
     ScheduleSpec,
 )
 
-from ..contracts.activities import ReapInput
+from ..contracts.upkeep import ReapInput
 from ..contracts.workflows import CLUSTER_QUEUE, QUEUE_VARIABLE, REAPER_SCHEDULE, REAPER_WORKFLOW
 
 EVERY = timedelta(minutes=10)

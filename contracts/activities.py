@@ -7,8 +7,6 @@ directory, and the next activity is told where.
 
 from __future__ import annotations
 
-import hashlib
-import re
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -20,9 +18,12 @@ from .issues import Issue
 from .launch import LaunchResult, LaunchRuntime, LaunchSpec, RequestResult
 from .phases import Phase
 from .plan import RetryPlan
-from .pool import Grant
 from .records import RunStatus, TemporalInfo
+from .references import AttemptRef as AttemptRef
+from .references import ExecutionRef as ExecutionRef
+from .references import environment_id as environment_id
 from .request import AttemptsSpec, EvaluationMode, RunRequest
+from .upkeep import GoneHolders, GrantInput, HoldersInput, LeaseAnswer, LeaseInput, ReapInput, SweepReport
 
 InputT = TypeVar("InputT", bound=BaseModel)
 OutputT = TypeVar("OutputT", bound=BaseModel)
@@ -134,35 +135,6 @@ class RequeuedTasks(Contract):
     next_offset: int | None = None
 
 
-class AttemptRef(Contract):
-    """Names an attempt; what belongs to it is found below the run directory."""
-
-    run_dir: str
-    task_index: int
-    task_id: str
-    attempt: int
-    generation: int = 0
-    """Counts up when an operator has a finished task executed again, which starts from nothing."""
-
-
-class ExecutionRef(AttemptRef):
-    """Names one execution of an attempt."""
-
-    execution: int = 1
-
-
-def environment_id(ref: ExecutionRef, *, for_evaluation: bool = False) -> str:
-    """The id that an execution's environment gets: readable, derived, unique among all runs.
-
-    ``for_evaluation`` names the verifier's fresh environment instead of the task's.
-    At most 63 characters of ``[a-z0-9-]``, as host and container names require.
-    """
-    digest = hashlib.sha256(f"{ref.run_dir}\0{ref.task_id}".encode()).hexdigest()[:12]
-    slug = re.sub(r"[^a-z0-9]+", "-", ref.task_id.lower()).strip("-")[:24].strip("-")
-    suffix = "-v" if for_evaluation else ""
-    return f"ac-{slug}{'-' if slug else ''}{digest}-a{ref.attempt}-e{ref.execution}{suffix}"
-
-
 class AttemptPlan(Contract):
     """What the attempt workflow must know of the plan to drive the phases."""
 
@@ -205,38 +177,6 @@ class QuickExecution(Contract):
 
     issues: list[Issue] = Field(default_factory=list)
     has_result: bool = False
-
-
-class LeaseInput(Contract):
-    """Ask the pool of a provider for a place and a turn; the answer comes to the attempt as a signal."""
-
-    ref: ExecutionRef
-    provider: str
-    for_evaluation: bool = False
-
-
-class LeaseAnswer(Contract):
-    """Whether there is a pool to wait for."""
-
-    waits: bool
-
-
-class GrantInput(Contract):
-    """Tell attempts that they may open their environments."""
-
-    grants: list[Grant]
-
-
-class HoldersInput(Contract):
-    """Look whether attempts are still there."""
-
-    workflow_ids: list[str]
-
-
-class GoneHolders(Contract):
-    """Attempts that are over: what they held is free."""
-
-    workflow_ids: list[str] = Field(default_factory=list)
 
 
 class OpenEnvironmentInput(Contract):
@@ -374,23 +314,6 @@ class AwaitedAttempts(Contract):
     """Those that ended first."""
 
     ended: list[AwaitedAttempt]
-
-
-class ReapInput(Contract):
-    """Look after environments that any machine can reach."""
-
-
-class SweepReport(Contract):
-    """What a look at the environments came to."""
-
-    released: list[str] = Field(default_factory=list)
-    """Ids of the environments that are gone now."""
-    failed: list[str] = Field(default_factory=list)
-    """Ids, and why they are still there; they are tried again."""
-    left: int = 0
-    """Environments that somebody may need, or that belong to others."""
-    problems: list[str] = Field(default_factory=list)
-    """Providers that could not be asked, and why."""
 
 
 PREFLIGHT = ActivityStub("preflight", PreflightInput, PreflightReport)

@@ -8,8 +8,9 @@ from datetime import timedelta
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
-    from ..contracts.activities import REQUEST_LEASE, ExecutionRef, LeaseInput, environment_id
+    from ..contracts.activities import REQUEST_LEASE, ExecutionRef, environment_id
     from ..contracts.pool import Grant
+    from ..contracts.upkeep import LeaseInput
     from .calls import bookkeeping
 
 _ASK_AGAIN = timedelta(minutes=15)

@@ -20,14 +20,9 @@ from temporalio import workflow
 from temporalio.exceptions import FailureError
 
 with workflow.unsafe.imports_passed_through():
-    from ..contracts.activities import (
-        FIND_GONE_HOLDERS,
-        GRANT_LEASES,
-        GoneHolders,
-        GrantInput,
-        HoldersInput,
-    )
+    from ..contracts.activities import FIND_GONE_HOLDERS, GRANT_LEASES
     from ..contracts.pool import LeaseRequest, Pool, PoolChange
+    from ..contracts.upkeep import GoneHolders, GrantInput, HoldersInput
     from ..contracts.workflows import (
         ACQUIRE_SIGNAL,
         POOL_LIMITS_SIGNAL,

@@ -8,7 +8,8 @@ from temporalio import workflow
 from temporalio.common import RetryPolicy
 
 with workflow.unsafe.imports_passed_through():
-    from ..contracts.activities import REAP_ENVIRONMENTS, ReapInput, SweepReport
+    from ..contracts.activities import REAP_ENVIRONMENTS
+    from ..contracts.upkeep import ReapInput, SweepReport
     from ..contracts.workflows import REAPER_WORKFLOW
 
 _LIMIT = timedelta(minutes=30)

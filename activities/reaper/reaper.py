@@ -10,7 +10,7 @@ from pathlib import Path
 
 from temporalio.service import RPCError
 
-from ...contracts.activities import SweepReport
+from ...contracts.upkeep import SweepReport
 from ...plugins.registry import Registry
 from ..services import Services
 from ..store.files import try_file_lock

@@ -14,8 +14,9 @@ from workflow_server import stage
 
 from agentcompass.activities.data_converter import data_converter
 from agentcompass.cli.connection import ConnectionConfig, connect
-from agentcompass.contracts.activities import GRANT_LEASES, GoneHolders, GrantInput
+from agentcompass.contracts.activities import GRANT_LEASES
 from agentcompass.contracts.pool import LeaseRequest, PoolChange, PoolSettings, PoolState
+from agentcompass.contracts.upkeep import GoneHolders, GrantInput
 from agentcompass.contracts.workflows import (
     ACQUIRE_SIGNAL,
     NAMESPACE,

@@ -15,8 +15,8 @@ from temporalio.client import Client, ScheduleActionExecutionStartWorkflow, Work
 from agentcompass.activities.data_converter import data_converter
 from agentcompass.cli.embedded_server import EmbeddedServer
 from agentcompass.cli.server_process import Ports
-from agentcompass.contracts.activities import SweepReport
 from agentcompass.contracts.search_attributes import SEARCH_ATTRIBUTES
+from agentcompass.contracts.upkeep import SweepReport
 from agentcompass.contracts.workflows import POOL_WORKFLOW, REAPER_SCHEDULE
 
 ROWS = [{"id": "q1", "question": "2 + 2?", "answer": "4"}]

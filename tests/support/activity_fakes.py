@@ -48,8 +48,6 @@ from agentcompass.contracts.activities import (
     Done,
     FinalizeInput,
     FinishedAttempt,
-    GoneHolders,
-    LeaseAnswer,
     OpenedEnvironment,
     OpenEnvironmentInput,
     PendingTask,
@@ -63,7 +61,6 @@ from agentcompass.contracts.activities import (
     RequeueFailedInput,
     SaveAttemptInput,
     SavedLaunchSummary,
-    SweepReport,
     environment_id,
 )
 from agentcompass.contracts.environment import EnvironmentHandle
@@ -72,6 +69,7 @@ from agentcompass.contracts.launch import RequestResult
 from agentcompass.contracts.phases import Phase
 from agentcompass.contracts.plan import RetryPlan
 from agentcompass.contracts.request import AttemptStrategy, EvaluationMode
+from agentcompass.contracts.upkeep import GoneHolders, LeaseAnswer, SweepReport
 
 InputT = TypeVar("InputT", bound=BaseModel)
 OutputT = TypeVar("OutputT", bound=BaseModel)

@@ -11,17 +11,11 @@ from temporalio.api.history.v1 import HistoryEvent
 from temporalio.client import Client, WorkflowHistory
 from workflow_server import run_request, stage, until
 
-from agentcompass.contracts.activities import (
-    EVALUATE,
-    REQUEST_LEASE,
-    RUN_HARNESS,
-    LeaseAnswer,
-    ReapInput,
-    environment_id,
-)
+from agentcompass.contracts.activities import EVALUATE, REQUEST_LEASE, RUN_HARNESS, environment_id
 from agentcompass.contracts.issues import IssuePhase
 from agentcompass.contracts.phases import Phase
 from agentcompass.contracts.pool import Grant, LeaseRequest, PoolChange, PoolSettings, PoolState
+from agentcompass.contracts.upkeep import LeaseAnswer, ReapInput
 from agentcompass.contracts.workflows import (
     ACQUIRE_SIGNAL,
     LEASE_SIGNAL,

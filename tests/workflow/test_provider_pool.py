@@ -21,12 +21,10 @@ from agentcompass.contracts.activities import (
     GRANT_LEASES,
     OPEN_ENVIRONMENT,
     REQUEST_LEASE,
-    GoneHolders,
-    GrantInput,
-    LeaseAnswer,
     environment_id,
 )
 from agentcompass.contracts.pool import Grant, LeaseRequest, PoolChange, PoolSettings, PoolState
+from agentcompass.contracts.upkeep import GoneHolders, GrantInput, LeaseAnswer
 from agentcompass.contracts.workflows import (
     ACQUIRE_SIGNAL,
     LEASE_SIGNAL,
