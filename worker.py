@@ -12,28 +12,34 @@ import os
 import signal
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Literal, NoReturn
 
 from temporalio.client import Client, WorkflowExecutionStatus
-from temporalio.runtime import LoggingConfig, Runtime, TelemetryConfig, TelemetryFilter
+from temporalio.common import MetricMeter
 from temporalio.service import RPCError, RPCStatusCode
-from temporalio.worker import Worker
+from temporalio.worker import Interceptor, Worker, WorkerConfig
 
-from . import __version__
 from .activities.data_converter import data_converter
+from .activities.environment_census import keep_counting
 from .activities.host import home_folder, host_name
 from .activities.reaper import Reaper, ReaperLoop
 from .activities.redaction import RedactingFilter
 from .activities.registration import activity_methods
 from .activities.services import Services, WorkerSettings
 from .activities.store import install_run_log
+from .activities.telemetry import WorkerMetrics
 from .cli.connection import Connection, connect
 from .cli.embedded_server import agentcompass_home
 from .cli.server_watch import keep_server
+from .cli.serving.addresses import ListenAddress
+from .cli.serving.deployment import UNVERSIONED_BUILD_ID, DeploymentVersion
+from .cli.serving.health import Health, serving_health
+from .cli.serving.runtime import create_runtime
+from .cli.serving.tracing import tracing
 from .cli.worker_process import LaunchWorker
 from .contracts.workflows import POOL_QUEUE, launch_workflow_id
 from .plugins.registry import load_registry
@@ -55,6 +61,8 @@ DRAIN_SECONDS = 10.0
 
 LAUNCH_PATIENCE_SECONDS = 30.0
 
+_LAUNCH_OVER = "launch is over"
+
 POOLS_AGAIN_SECONDS = 5.0
 
 REAPER_SECONDS = 300.0
@@ -65,9 +73,6 @@ LAST_SWEEP_SECONDS = 20.0
 
 _SPARE_THREADS = 16
 """For what is not an activity's own work: looking up names, draining."""
-
-BUILD_ID = f"agentcompass-{__version__}"
-"""Shown in the UI. Without one the SDK hashes the code of every loaded module: a second of CPU time."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +86,11 @@ class WorkerOptions:
     """True when no other machine serves the queue, as in embedded mode."""
     until_closed: str = ""
     """A launch id: leave when that launch is over."""
+    version: DeploymentVersion | None = None
+    """Of the deployment that this worker is part of; ``None`` takes work of any version."""
+    metrics_address: ListenAddress | None = None
+    health_address: ListenAddress | None = None
+    drain_seconds: float = DRAIN_SECONDS
 
 
 def host_queue() -> str:
@@ -88,57 +98,55 @@ def host_queue() -> str:
     return f"host/{host_name()}"
 
 
-def create_runtime() -> Runtime:
-    """A runtime whose core logs warnings of our own only; it writes to stdout, so drain it."""
-    filter = TelemetryFilter(core_level="ERROR", other_level="ERROR")
-    return Runtime(telemetry=TelemetryConfig(logging=LoggingConfig(filter=filter)))
-
-
 @contextlib.asynccontextmanager
-async def running_worker(client: Client, options: WorkerOptions) -> AsyncIterator[Services]:
+async def running_worker(
+    client: Client, options: WorkerOptions, *, interceptors: Sequence[Interceptor] = (), metrics: MetricMeter
+) -> AsyncIterator[Services]:
     """Serve the queue, and this machine's own one, until the block is left; then drain."""
     queue = options.task_queue
     settings = WorkerSettings(queue, queue if options.private else host_queue())
-    services = Services(client, settings)
+    services = Services(client, settings, WorkerMetrics(metrics))
     activities = activity_methods(services)
     _provide_threads(options.concurrency)
+    version = options.version
+    shared: WorkerConfig = {
+        "client": client,
+        "activities": activities,
+        "interceptors": interceptors,
+        "max_concurrent_activities": options.concurrency,
+        "max_heartbeat_throttle_interval": HEARTBEAT_THROTTLE,
+        "default_heartbeat_throttle_interval": HEARTBEAT_THROTTLE,
+        "graceful_shutdown_timeout": timedelta(seconds=options.drain_seconds),
+    }
+    if version is None:
+        shared["build_id"] = UNVERSIONED_BUILD_ID
+    else:
+        shared["deployment_config"] = version.config
     async with contextlib.AsyncExitStack() as stack:
         threads = stack.enter_context(ThreadPoolExecutor(8, thread_name_prefix="workflow"))
-        main = Worker(
-            client,
-            task_queue=queue,
-            workflows=WORKFLOWS,
-            activities=activities,
-            workflow_task_executor=threads,
-            workflow_runner=sandbox(client.data_converter),
+        main: WorkerConfig = {
+            **shared,
+            "task_queue": queue,
+            "workflows": WORKFLOWS,
+            "workflow_task_executor": threads,
+            "workflow_runner": sandbox(client.data_converter, versioned=version is not None),
             # Every eviction is a replay: keep the cache well above the window of attempts.
-            max_cached_workflows=4 * options.concurrency + 100,
-            max_concurrent_activities=options.concurrency,
-            max_concurrent_local_activities=options.concurrency,
-            max_heartbeat_throttle_interval=HEARTBEAT_THROTTLE,
-            default_heartbeat_throttle_interval=HEARTBEAT_THROTTLE,
-            graceful_shutdown_timeout=timedelta(seconds=DRAIN_SECONDS),
-            build_id=BUILD_ID,
-        )
-        await stack.enter_async_context(main)
+            "max_cached_workflows": 4 * options.concurrency + 100,
+            "max_concurrent_local_activities": options.concurrency,
+        }
+        await stack.enter_async_context(Worker(**main))
         if not settings.private:
-            host = Worker(
-                client,
-                task_queue=settings.host_queue,
-                activities=activities,
-                max_concurrent_activities=options.concurrency,
-                max_heartbeat_throttle_interval=HEARTBEAT_THROTTLE,
-                default_heartbeat_throttle_interval=HEARTBEAT_THROTTLE,
-                graceful_shutdown_timeout=timedelta(seconds=DRAIN_SECONDS),
-                build_id=BUILD_ID,
-            )
-            await stack.enter_async_context(host)
-        serving = asyncio.create_task(_serve_pools(client, services))
+            host: WorkerConfig = {**shared, "task_queue": settings.host_queue}
+            await stack.enter_async_context(Worker(**host))
+        if options.metrics_address is not None:
+            counting = asyncio.create_task(keep_counting(services))
+            stack.callback(counting.cancel)
+        serving = asyncio.create_task(_serve_pools(services, shared))
         stack.push_async_callback(_cancel, serving)
         yield services
 
 
-async def _serve_pools(client: Client, services: Services) -> None:
+async def _serve_pools(services: Services, shared: WorkerConfig) -> None:
     """Serve the pools as soon as there is one: they have a queue of their own, because launches of an
     embedded server share none, and those of a cluster not always."""
     # The worker that this one replaces may have left attempts that wait for a pool.
@@ -150,18 +158,16 @@ async def _serve_pools(client: Client, services: Services) -> None:
             _LOG.warning("pools cannot be looked for: %s", error.message)
             await asyncio.sleep(POOLS_AGAIN_SECONDS)
     await services.pools.found.wait()
-    worker = Worker(
-        client,
-        task_queue=POOL_QUEUE,
-        workflows=[ProviderPoolWorkflow],
-        activities=activity_methods(services),
-        no_remote_activities=True,
-        workflow_runner=sandbox(client.data_converter),
-        max_cached_workflows=20,
-        graceful_shutdown_timeout=timedelta(seconds=DRAIN_SECONDS),
-        build_id=BUILD_ID,
-    )
-    await worker.run()
+    versioned = "deployment_config" in shared
+    options: WorkerConfig = {
+        **shared,
+        "task_queue": POOL_QUEUE,
+        "workflows": [ProviderPoolWorkflow],
+        "no_remote_activities": True,
+        "workflow_runner": sandbox(services.client.data_converter, versioned=versioned),
+        "max_cached_workflows": 20,
+    }
+    await Worker(**options).run()
 
 
 async def _cancel(task: asyncio.Task[None]) -> None:
@@ -190,32 +196,35 @@ def set_up_logging() -> None:
 async def run_worker(options: WorkerOptions) -> None:
     """Serve until SIGTERM or SIGINT, or until the launch of ``options.until_closed`` is over."""
     set_up_logging()
-    connection = await connect(data_converter=data_converter())
+    runtime = create_runtime(options.metrics_address)
+    connection = await connect(data_converter=data_converter(), runtime=runtime)
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    async with running_worker(connection.client, options) as services:
-        _LOG.info("serving task queue %s as %s", options.task_queue, os.getpid())
-        reaper = ReaperLoop(
-            Reaper(services, load_registry(), home_folder(), host_name()), every_seconds=REAPER_SECONDS
-        )
-        sweeping = asyncio.create_task(reaper.run())
-        watchers = [asyncio.create_task(stop.wait())]
-        if options.until_closed:
-            watchers.append(asyncio.create_task(_until_closed(connection, options.until_closed)))
-        elif connection.mode == "embedded":
-            watchers.append(asyncio.create_task(keep_server(connection)))
-        ended, pending = await asyncio.wait(watchers, return_when=asyncio.FIRST_COMPLETED)
-        for task in pending:
-            task.cancel()
-        _LOG.info("draining")
-    is_over = bool(options.until_closed) and watchers[1] not in pending
+    version = options.version.build_id if options.version else UNVERSIONED_BUILD_ID
+    health = Health(options.task_queue, version)
+    with tracing() as interceptors:
+        async with serving_health(health, connection.client, options.health_address):
+            serving = running_worker(
+                connection.client, options, interceptors=interceptors, metrics=runtime.metric_meter
+            )
+            async with serving as services:
+                reaper = ReaperLoop(
+                    Reaper(services, load_registry(), home_folder(), host_name()),
+                    every_seconds=REAPER_SECONDS,
+                )
+                sweeping = asyncio.create_task(reaper.run())
+                health.phase = "serving"
+                _LOG.info("serving task queue %s as %s, %s", options.task_queue, os.getpid(), version)
+                ended = await _first_reason_to_leave(connection, options, stop)
+                health.phase = "draining"
+                _LOG.info("draining")
+    is_over = ended.get_name() == _LAUNCH_OVER
     await _end_sweeping(sweeping, reaper, options.until_closed if is_over else "")
     if options.private and is_over:
         LaunchWorker(agentcompass_home(), options.until_closed).forget()  # nobody may follow it to its end
-    for task in ended:
-        task.result()  # raises why a watcher gave up
+    ended.result()  # raises why a watcher gave up
 
 
 async def _end_sweeping(sweeping: asyncio.Task[None], reaper: ReaperLoop, launch_id: str) -> None:
@@ -225,6 +234,22 @@ async def _end_sweeping(sweeping: asyncio.Task[None], reaper: ReaperLoop, launch
         with contextlib.suppress(TimeoutError):  # the next worker of this machine goes on with it
             async with asyncio.timeout(LAST_SWEEP_SECONDS):
                 await reaper.once(launch_id)
+
+
+async def _first_reason_to_leave(
+    connection: Connection, options: WorkerOptions, stop: asyncio.Event
+) -> asyncio.Task[object]:
+    """The watcher that ended first: a signal, the launch that is over, or a server that cannot be kept."""
+    watchers: list[asyncio.Task[object]] = [asyncio.create_task(stop.wait())]
+    if options.until_closed:
+        over = _until_closed(connection, options.until_closed)
+        watchers.append(asyncio.create_task(over, name=_LAUNCH_OVER))
+    elif connection.mode == "embedded":
+        watchers.append(asyncio.create_task(keep_server(connection)))
+    done, pending = await asyncio.wait(watchers, return_when=asyncio.FIRST_COMPLETED)
+    for task in pending:
+        task.cancel()
+    return next((task for task in watchers[1:] if task in done), watchers[0])
 
 
 async def _until_closed(connection: Connection, launch_id: str) -> Literal[True]:

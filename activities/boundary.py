@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
-from temporalio.exceptions import ApplicationError, FailureError
+from temporalio.exceptions import ApplicationError, ApplicationErrorCategory, FailureError
 from temporalio.service import RPCError
 
 from ..contracts.errors import AgentCompassError, StageFailure
@@ -30,9 +30,24 @@ Activity = Callable[[SelfT, InputT], Awaitable[OutputT]]
 _INFRASTRUCTURE = (OSError, RPCError, TimeoutError)
 
 
-def failed(issue: Issue) -> ApplicationError:
-    """The failure that carries an issue to the workflow; its type is the issue's code."""
-    return ApplicationError(issue.message, issue.model_dump(mode="json"), type=issue.code, non_retryable=True)
+_MOST_BESIDE = 50
+"""Issues beside the one that ended a phase; a failure must stay small."""
+
+
+def failed(issue: Issue, beside: Sequence[Issue] = ()) -> ApplicationError:
+    """The failure that carries an issue to the workflow; its type is the issue's code.
+
+    ``beside`` are issues that were reported before the phase failed. Benign: an outcome of a task, which
+    the SDK need not log with a traceback.
+    """
+    details = [found.model_dump(mode="json") for found in (issue, *beside[:_MOST_BESIDE])]
+    return ApplicationError(
+        issue.message,
+        *details,
+        type=issue.code,
+        non_retryable=True,
+        category=ApplicationErrorCategory.BENIGN,
+    )
 
 
 def activity_boundary(function: Activity[SelfT, InputT, OutputT]) -> Activity[SelfT, InputT, OutputT]:
@@ -51,7 +66,11 @@ def activity_boundary(function: Activity[SelfT, InputT, OutputT]) -> Activity[Se
             raise failed(tidy(error.issue)) from None
         except AgentCompassError as error:
             raise ApplicationError(
-                REDACTOR.text(str(error)), error.exit_code, type=type(error).__name__, non_retryable=True
+                REDACTOR.text(str(error)),
+                error.exit_code,
+                type=type(error).__name__,
+                non_retryable=True,
+                category=ApplicationErrorCategory.BENIGN,
             ) from None
         except Exception as error:  # a bug of ours: reported once instead of being retried for ever
             raise ApplicationError(

@@ -6,9 +6,11 @@ import traceback
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from pydantic import ValidationError
+
 from ..contracts.environment import EnvironmentLostError
 from ..contracts.errors import StageFailure
-from ..contracts.issues import Issue, IssueCode, IssuePhase, Severity
+from ..contracts.issues import BLOCKING_CODES, Issue, IssueCode, IssuePhase, Severity
 from ..contracts.phases import ISSUE_PHASES, Phase
 from .redaction import REDACTOR
 
@@ -17,6 +19,8 @@ DIAGNOSTICS_LIMIT = 200_000
 """Characters kept of a traceback, half of them from its end, where the exception is."""
 
 _SCANNED = 20_000
+_SHOWN_ERRORS = 3
+_TRACEBACK = "Traceback (most recent call last):"
 _MODEL_CODES = "model_"
 
 
@@ -77,7 +81,7 @@ def known_issue(error: BaseException, phase: Phase) -> Issue | None:
     """The issue of an exception that says by itself what it is; ``None`` for any other."""
     for cause in _chain(error, implicit=False):
         if isinstance(cause, StageFailure):
-            return _of_author(cause.issue, phase)
+            return _of_author(_refusal_behind(cause, phase) or cause.issue, phase)
         if isinstance(cause, BaseExceptionGroup):
             return _worst_of(cause.exceptions, phase)
     for cause in _chain(error, implicit=True):
@@ -85,6 +89,14 @@ def known_issue(error: BaseException, phase: Phase) -> Issue | None:
             severity = Severity.WARNING if phase is Phase.CLOSE_ENVIRONMENT else Severity.FATAL
             return make_issue(severity, ISSUE_PHASES[phase], IssueCode.ENVIRONMENT_LOST, describe(cause))
     return None
+
+
+def _refusal_behind(failure: StageFailure, phase: Phase) -> Issue | None:
+    """The refused account behind what a benchmark's author calls a failed judge."""
+    if phase is not Phase.EVALUATE or failure.issue.code != IssueCode.JUDGE_FAILED:
+        return None
+    causes = (item.issue for item in _chain(failure, implicit=True) if isinstance(item, StageFailure))
+    return next((issue for issue in causes if issue.code in BLOCKING_CODES), None)
 
 
 def _unclassified(error: BaseException, phase: Phase) -> Issue:
@@ -101,7 +113,10 @@ def _of_author(issue: Issue, phase: Phase) -> Issue:
     """
     if phase is Phase.EVALUATE and issue.code.startswith(_MODEL_CODES):
         message = f"{issue.code}: {issue.message}"
-        return make_issue(Severity.FATAL, IssuePhase.EVALUATE, IssueCode.JUDGE_FAILED, message)
+        code = IssueCode.JUDGE_REFUSED if issue.code in BLOCKING_CODES else IssueCode.JUDGE_FAILED
+        return make_issue(Severity.FATAL, IssuePhase.EVALUATE, code, message)
+    if phase is Phase.EVALUATE and issue.code == IssueCode.SECRET_UNAVAILABLE:
+        issue = issue.model_copy(update={"phase": IssuePhase.EVALUATE})
     least = _AT_LEAST.get(phase, Severity.WARNING)
     if _WORST_FIRST.index(issue.severity) > _WORST_FIRST.index(least):
         issue = issue.model_copy(update={"severity": least})
@@ -138,9 +153,19 @@ def tidy(issue: Issue) -> Issue:
 
 
 def describe(error: BaseException) -> str:
-    """``Type: first line``, as users see it."""
-    text = _text(error).strip()
+    """``Type: first line``, as users see it; of a failed validation the fields and what is wrong with them."""
+    text = (_validation_text(error) if isinstance(error, ValidationError) else _text(error)).strip()
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def _validation_text(error: ValidationError) -> str:
+    """In one line, because the first of pydantic's own says nothing but how many errors there are."""
+    found = error.errors(include_url=False, include_input=False, include_context=False)
+    shown = [
+        f"{'.'.join((error.title, *map(str, item['loc'])))}: {item['msg']}" for item in found[:_SHOWN_ERRORS]
+    ]
+    more = f"; and {len(found) - len(shown)} more" if len(found) > len(shown) else ""
+    return "; ".join(shown) + more
 
 
 def _text(value: object) -> str:
@@ -151,11 +176,25 @@ def _text(value: object) -> str:
 
 
 def one_line(text: str) -> str:
-    """The first non-empty line, secrets masked, cut to a bounded length; always fit for UTF-8."""
+    """The line that says most, secrets masked, cut to a bounded length; always fit for UTF-8.
+
+    That is the first one; of a traceback the last; and a line that only announces the next (it ends in
+    a colon) is joined with it.
+    """
     # Masked before it is split: a key may span lines.
-    lines = REDACTOR.text(text[:_SCANNED]).splitlines()
-    line = next((line.strip() for line in lines if line.strip()), "no message")
+    lines = [line.strip() for line in REDACTOR.text(text[:_SCANNED]).splitlines() if line.strip()]
+    if lines and lines[0].endswith(_TRACEBACK):
+        lines = [lines[0].removesuffix(_TRACEBACK) + lines[-1]]
+    line = lines.pop(0) if lines else "no message"
+    while lines and line.endswith(":"):
+        line = f"{line} {lines.pop(0)}"
     return line[:MESSAGE_LIMIT].encode("utf-8", "replace").decode("utf-8")
+
+
+def says_more(message: object) -> bool:
+    """Whether a text holds more than the one line of it that an issue shows."""
+    text = _text(message).strip()
+    return text != one_line(text) and ("\n" in text or "\r" in text or len(text) > MESSAGE_LIMIT)
 
 
 def diagnostics_of(error: BaseException) -> str:

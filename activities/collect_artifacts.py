@@ -15,7 +15,6 @@ from ..contracts.phases import Phase
 from ..contracts.result import RunResult
 from .artifacts import ArtifactCollection, with_manifest
 from .boundary import activity_boundary
-from .hooks import call_hook
 from .phase import PhaseScope, phase_scope
 from .results import checked_result
 from .reuse import checkpoint_evaluation
@@ -56,7 +55,7 @@ async def _read_by(
 ) -> RunResult:
     """What the benchmark makes of the result. An ERROR that it raises stands beside the score."""
     try:
-        collected = await call_hook(
+        collected = await scope.call(
             benchmark.collect_artifacts,
             scope.task,
             env,
@@ -69,7 +68,7 @@ async def _read_by(
         if error.issue.severity is Severity.FATAL:
             raise
         return result.with_issues([scope.note(error)])
-    return checked_result(collected, "collect_artifacts")
+    return checked_result(collected, "collect_artifacts", scope.execution.add_diagnostics)
 
 
 async def _declared(scope: PhaseScope, env: EnvironmentSession) -> RunResult:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 import time
-from collections.abc import MutableMapping
+from collections.abc import Callable, MutableMapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -15,9 +16,12 @@ from ..contracts.activities import ExecutionRef
 from ..contracts.issues import Issue, IssuePhase, Severity
 from ..contracts.phases import Phase
 from ..contracts.result import TrajectoryStep
-from .classification import make_issue
+from .classification import make_issue, says_more
 from .services import resolve_secret
 from .store import ExecutionStore
+
+MAX_UNCHARGED_SECONDS = 3600.0
+"""Waiting beyond this is charged to the budget of a phase after all, so that it stays a budget."""
 
 
 class _AttemptLog(logging.LoggerAdapter[logging.Logger]):
@@ -41,9 +45,17 @@ class PhaseContext:
         self._charged = spent_seconds
         self._charging_since: float | None = None
         self._deadline: float | None = None
+        self._uncharged = 0.0
+        self._waits_until = 0.0
+        self._lock = threading.Lock()
+        self._closed = False
+        self.on_uncharged: Callable[[float], None] | None = None
+        """Hears by how many seconds the deadline has moved; see ``phase_limit.py``."""
         self.message = ""
         self.last_step_at: float | None = None
         self.issues: list[Issue] = []
+        self.on_step: Callable[[TrajectoryStep], None] | None = None
+        """Called with every step that is recorded."""
         self._log = _AttemptLog(
             logging.getLogger(f"agentcompass.{phase.value}"),
             {"run_dir": ref.run_dir, "label": f"{ref.task_id} a{ref.attempt}"},
@@ -81,6 +93,7 @@ class PhaseContext:
         if not resumed:
             self._charged = 0.0
         self._charging_since = time.monotonic()
+        self._uncharged = 0.0
         self._deadline = None
         if seconds is None:
             return None
@@ -91,6 +104,7 @@ class PhaseContext:
     def stop_budget(self, next_seconds: float | None = None) -> None:
         """Charge no more: what follows has limits of its own, the first of them ``next_seconds``."""
         self._charged, self._charging_since = self.spent_seconds, None
+        self._uncharged = 0.0
         self._deadline = None if next_seconds is None else time.time() + next_seconds
 
     @property
@@ -98,23 +112,57 @@ class PhaseContext:
         """Seconds of the budget used so far, over all processes; kept in the heartbeats."""
         if self._charging_since is None:
             return self._charged
-        return self._charged + time.monotonic() - self._charging_since
+        return max(self._charged, self._charged + time.monotonic() - self._charging_since - self._uncharged)
+
+    def wait_uncharged(self, seconds: float) -> float:
+        with self._lock:
+            if self._charging_since is None:
+                return 0.0
+            now = time.monotonic()
+            # Calls that wait at the same time wait once.
+            begun = max(now, self._waits_until)
+            granted = min(max(0.0, now + seconds - begun), MAX_UNCHARGED_SECONDS - self._uncharged)
+            if granted > 0:
+                self._waits_until = begun + granted
+                self._uncharged += granted
+                if self._deadline is not None:
+                    self._deadline += granted
+            covered = min(seconds, max(0.0, self._waits_until - now))
+            tell = self.on_uncharged
+        if tell is not None and granted > 0:
+            tell(granted)
+        return covered
 
     def progress(self, message: str) -> None:
         self.message = message[:200]
         self._log.info("%s", message)
 
+    def close(self) -> None:
+        """The phase is over: a hook that was left to itself adds nothing to it any more."""
+        self._closed = True
+
+    def _refuse_when_closed(self) -> None:
+        if self._closed:
+            raise RuntimeError(f"{self._phase.value} of task {self.task_id!r} is over")
+
     def record_step(self, step: TrajectoryStep) -> None:
+        self._refuse_when_closed()
         self.last_step_at = time.time()
         self._store.append_step(step)
+        if self.on_step is not None:
+            self.on_step(step)
 
     def report_issue(self, severity: Severity, phase: IssuePhase, code: str, message: str) -> None:
+        self._refuse_when_closed()
         self.issues.append(make_issue(severity, phase, code, message))
+        if says_more(message):
+            self._store.add_diagnostics(f"{code}: {message}")
 
     async def load_checkpoint(self) -> JsonValue:
         return await asyncio.to_thread(self._store.load_checkpoint, self._phase.value)
 
     async def save_checkpoint(self, value: JsonValue) -> None:
+        self._refuse_when_closed()
         await asyncio.to_thread(self._store.save_checkpoint, self._phase.value, value)
 
     def artifact_path(self, destination: str) -> Path | None:

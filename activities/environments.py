@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
+from collections.abc import Iterator
 from typing import Any
 
 from temporalio import activity
@@ -26,9 +28,10 @@ from ..contracts.phases import ISSUE_PHASES, Phase
 from ..contracts.request import EnvironmentSpec
 from .boundary import activity_boundary, failed
 from .classification import describe, make_issue
-from .hooks import HOOK_FAILURES, call_hook, raise_if_cancelled
+from .hook_calls import HOOK_FAILURES, raise_if_cancelled
 from .host import host_name
 from .phase import PhaseScope, phase_scope
+from .phase_limit import PhaseLimit
 from .pool_client import release_place
 from .redaction import REDACTOR
 from .services import Services, resolve_variables
@@ -60,15 +63,19 @@ class Environments:
             labels = owner_of(scope, await self._services.namespace()).labels()
             self._note_intent(scope, environment, found, spec, labels)
             with scope.hooks():
+                baseline = spec.network_policy or NetworkPolicy()
+                policy = baseline if input.for_evaluation else scope.opening_policy()
                 request = OpenRequest(
                     environment_id=found,
                     spec=spec,
-                    network_policy=spec.network_policy or NetworkPolicy(),
+                    network_policy=policy,
                     env_variables=resolve_variables(spec.env_variables),
                     labels=labels,
                 )
-                session = await _opened(environment, request, scope.phase)
+                session = await _opened(scope, environment, request)
             scope.store.environments.note_handle(session.handle)
+            self._services.environments_used[spec.id] = environment
+            self._services.metrics.environment_opened(spec.id)
             if scope.plan.keep_environment:
                 note_kept(input.ref, session.handle)
             bound = environment.capabilities.host_bound and not self._services.settings.private
@@ -116,9 +123,9 @@ class Environments:
             if evaluation is not None and input.handle.id.endswith("-v"):
                 spec = evaluation
             grace = max(scope.store.request_state().runtime.cleanup_grace_seconds, 5.0)
-            with scope.hooks():
+            with scope.hooks(), self._counted(spec.id):
                 try:
-                    await _closed(scope.environment(spec), input.handle, grace)
+                    await _closed(scope, scope.environment(spec), input.handle, grace)
                 except HOOK_FAILURES as error:
                     raise_if_cancelled(error)
                     reason = REDACTOR.text(describe(error))
@@ -137,29 +144,43 @@ class Environments:
         except RPCError as error:
             scope.context.log.warning("the pool of %s was not told: %s", pool, error)
 
+    @contextlib.contextmanager
+    def _counted(self, provider: str) -> Iterator[None]:
+        worked = False
+        try:
+            yield
+            worked = True
+        finally:
+            self._services.metrics.environment_closed(provider, worked=worked)
 
-async def _opened(environment: Environment[Any], request: OpenRequest, phase: Phase) -> EnvironmentSession:
+
+async def _opened(
+    scope: PhaseScope, environment: Environment[Any], request: OpenRequest
+) -> EnvironmentSession:
     """The sandbox, within its build budget; what a late one left is removed by its id."""
     seconds = request.spec.setup.build_timeout_seconds
-    limit = asyncio.timeout(seconds)
+    limit = PhaseLimit(scope, seconds)
     try:
         async with limit:
-            return await call_hook(environment.open, request)
+            return await scope.call(environment.open, request)
     except TimeoutError:
-        if not limit.expired():
+        if not (limit.expired or limit.issue):
             raise
         message = f"the build budget of {seconds or 0:g} s (setup.build_timeout_seconds) is used up"
-        raise failed(
-            make_issue(Severity.FATAL, ISSUE_PHASES[phase], IssueCode.ENVIRONMENT_OPEN_FAILED, message)
-        ) from None
+        issue = limit.issue or make_issue(
+            Severity.FATAL, ISSUE_PHASES[scope.phase], IssueCode.ENVIRONMENT_OPEN_FAILED, message
+        )
+        raise failed(issue, scope.context.issues) from None
 
 
-async def _closed(environment: Environment[Any], handle: EnvironmentHandle, grace: float) -> None:
+async def _closed(
+    scope: PhaseScope, environment: Environment[Any], handle: EnvironmentHandle, grace: float
+) -> None:
     """Remove it within ``grace`` seconds. Raises what the provider raises, and ``TimeoutError``."""
     limit = asyncio.timeout(grace)
     try:
         async with limit:
-            await call_hook(environment.close, handle)
+            await scope.call(environment.close, handle)
     except TimeoutError:
         if not limit.expired():
             raise

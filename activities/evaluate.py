@@ -17,9 +17,9 @@ from ..contracts.result import RunResult
 from .artifacts import restore_artifacts
 from .boundary import activity_boundary, failed
 from .classification import make_issue
-from .hooks import call_hook
 from .metrics import check_metrics
 from .phase import PhaseScope, phase_scope
+from .phase_limit import PhaseLimit
 from .results import checked_result, of_type
 from .run_phase import end_agent, outcome_of
 from .services import Services
@@ -58,12 +58,12 @@ class Evaluate:
     async def _judge(self, scope: PhaseScope, result: RunResult, env: EnvironmentSession | None) -> object:
         budget = scope.plan.budgets.evaluation_timeout_seconds
         # A try that begins anew must not pay for the one whose worker was lost.
-        limit = asyncio.timeout(scope.context.start_budget(budget, resumed=False))
+        limit = PhaseLimit(scope, scope.context.start_budget(budget, resumed=False))
         prepared = scope.execution.load_prepared()
         try:
             async with limit:
                 with scope.timed("evaluate"):
-                    return await call_hook(
+                    return await scope.call(
                         scope.components.benchmark.evaluate,
                         scope.task,
                         prepared,
@@ -74,9 +74,10 @@ class Evaluate:
                         scope.context,
                     )
         except TimeoutError:
-            if not limit.expired():
+            issue = limit.issue or (evaluation_budget_issue(budget) if limit.expired else None)
+            if issue is None:
                 raise
-            raise failed(evaluation_budget_issue(budget)) from None
+            raise failed(issue, scope.context.issues) from None
 
     async def _environment(self, scope: PhaseScope, input: PhaseInput) -> EnvironmentSession | None:
         if input.handle is None:
@@ -86,8 +87,10 @@ class Evaluate:
         # Nothing of the agent, nor of a try before this one, may rewrite a verdict.
         await env.end_all_processes()
         plan = scope.plan
-        before = _baseline_of_fresh(plan) if fresh else plan.run_network_policy
-        await scope.switch_network(env, before, plan.evaluation_network_policy)
+        if fresh:
+            await scope.switch_network(env, _baseline_of_fresh(plan), plan.evaluation_network_policy)
+        elif scope.environment(plan.environment).capabilities.switches_network:
+            await scope.switch_network(env, scope.run_policy(), plan.evaluation_network_policy)
         return env
 
     async def _settle(self, scope: PhaseScope, env: EnvironmentSession | None) -> None:
@@ -108,7 +111,7 @@ def _checked(scope: PhaseScope, value: object) -> RunResult:
     scored = of_type(RunResult, value, "evaluate")
     valid, issues = check_metrics(scored.metrics, scope.components.benchmark.metric_contract)
     scored = scored.model_copy(update={"metrics": valid})
-    return checked_result(scored, "evaluate").with_issues(issues)
+    return checked_result(scored, "evaluate", scope.execution.add_diagnostics).with_issues(issues)
 
 
 def _baseline_of_fresh(plan: ExecutionPlan) -> NetworkPolicy:

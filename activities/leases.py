@@ -13,7 +13,7 @@ from temporalio import activity
 from ..contracts.environment import Environment, EnvironmentHandle
 from ..contracts.environment_labels import LEASE_SECONDS
 from .classification import describe
-from .hooks import HOOK_FAILURES, call_hook, raise_if_cancelled
+from .hook_calls import HOOK_FAILURES, call_hook, raise_if_cancelled
 from .store.ledger import EnvironmentLedger
 
 FIRST_RENEWAL_SECONDS = 30.0

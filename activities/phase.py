@@ -8,14 +8,14 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from temporalio import activity
 from temporalio.exceptions import FailureError
 
-from ..contracts.activities import ExecutionRef
+from ..contracts.activities import ExecutionRef, OperatorEnd
 from ..contracts.environment import Environment, EnvironmentHandle, EnvironmentSession
-from ..contracts.issues import Issue, IssuePhase, Severity
+from ..contracts.issues import Issue, IssueCode, IssuePhase, Severity
 from ..contracts.network import NetworkPolicy
 from ..contracts.phases import Phase
 from ..contracts.plan import ExecutionPlan
@@ -26,11 +26,15 @@ from .boundary import failed
 from .classification import classify, describe, diagnostics_of
 from .context import PhaseContext
 from .heartbeat import heartbeating
-from .hooks import HOOK_FAILURES, raise_if_cancelled
+from .hook_calls import HOOK_FAILURES, Hook, call_hook, raise_if_cancelled
 from .leases import Leases
+from .model_access import with_model_access
+from .phase_limit import PhaseLimit
 from .services import RequestComponents, Services, build_environment, resolve_variables
 from .store import EventSource, ExecutionStore, RunStore, run_log_scope
 from .store.progress import open_progress
+
+T = TypeVar("T")
 
 _RUN_PHASES = frozenset({Phase.START_HARNESS, Phase.RUN_HARNESS, Phase.RUN_TASK})
 
@@ -77,6 +81,35 @@ class PhaseScope:
         self.context.log.debug("execution %d: %s", self.ref.execution, phase.value)
         self.posted.append(open_progress(self.ref.run_dir).post([event]))
 
+    async def call(self, hook: Hook[T], *arguments: Any) -> T:
+        """Call a hook; one that does not end when it has to is left behind, and a WARNING says so."""
+        return await call_hook(hook, *arguments, abandoned=self._note_abandoned)
+
+    def _note_abandoned(self, name: str) -> None:
+        self.context.report_issue(
+            Severity.WARNING,
+            IssuePhase.CLEANUP,
+            IssueCode.CLEANUP_FAILED,
+            f"{name} did not end when it was cancelled; it goes on in its worker, and nobody listens to it",
+        )
+
+    def operator_end(self) -> OperatorEnd | None:
+        """An operator's decision to end this phase, if there is one."""
+        found = self.execution.find_end()
+        return found if found is not None and found.phase == self.phase else None
+
+    @contextlib.asynccontextmanager
+    async def endable(self) -> AsyncIterator[None]:
+        """Around what has no budget: an operator's decision ends it, and the phase, with an ERROR."""
+        limit = PhaseLimit(self, None)
+        try:
+            async with limit:
+                yield
+        except TimeoutError:
+            if limit.issue is None:
+                raise
+            raise failed(limit.issue, self.context.issues) from None
+
     async def settle(self) -> None:
         """Wait for the events on their way. Raises OSError when one could not be written."""
         for future in self.posted:
@@ -107,6 +140,17 @@ class PhaseScope:
         elif self.phase is Phase.EVALUATE:
             scoped = spec.evaluation_env_variables
         return resolve_variables({**spec.env_variables, **scoped})
+
+    def run_policy(self) -> NetworkPolicy:
+        """The policy of the run phase as it is enforced: the model's endpoint can be reached."""
+        environment, request = self.environment(self.plan.environment), self.components.request
+        return with_model_access(self.plan.run_network_policy, request.model, environment.capabilities)
+
+    def opening_policy(self) -> NetworkPolicy:
+        """What the task's environment is opened with: its baseline, unless it could not be changed later."""
+        if self.environment(self.plan.environment).capabilities.switches_network:
+            return self.plan.baseline_network_policy
+        return self.run_policy()
 
     async def switch_network(
         self, env: EnvironmentSession, before: NetworkPolicy, after: NetworkPolicy
@@ -140,7 +184,7 @@ class PhaseScope:
             raise  # already an issue, or the engine's own
         except HOOK_FAILURES as error:
             raise_if_cancelled(error)
-            raise failed(self.note(error, phase)) from None
+            raise failed(self.note(error, phase), self.context.issues) from None
 
     async def warn_on_failure(self, awaitable: Awaitable[object], phase: IssuePhase, code: str) -> None:
         """For cleanup: a failure is a WARNING and never hides what happened before."""
@@ -171,10 +215,13 @@ async def phase_scope(services: Services, ref: ExecutionRef, phase: Phase) -> As
             context=context,
             leases=Leases(store.environments, context.log),
         )
+        scope.context.on_step = lambda step: services.metrics.model_calls(scope.components.request, [step])
         async with heartbeating(lambda: scope.context.spent_seconds), scope.leases.renewing():
             try:
-                yield scope
+                with services.metrics.phase(phase):
+                    yield scope
             finally:
+                scope.context.close()
                 await scope.settle()
 
 

@@ -19,6 +19,7 @@ from ..contracts.task import TaskSpec
 from .artifacts.budgets import collection_seconds, evaluation_seconds, transfers
 from .boundary import activity_boundary
 from .classification import diagnostics_of
+from .context import MAX_UNCHARGED_SECONDS
 from .planner import guarded, plan_attempt
 from .reuse import resumes_evaluation
 from .services import RequestComponents, Services, build_environment
@@ -118,10 +119,10 @@ class PlanAttempt:
             keep_environment=plan.keep_environment,
             harness_free=components.harness is None,
             collects_artifacts=collects_artifacts(components, plan),
-            run_timeout_seconds=None
-            if budgets.run_timeout_seconds is None
-            else budgets.run_timeout_seconds + budgets.harness_result_timeout_seconds + _START_SECONDS,
-            evaluation_timeout_seconds=evaluation_seconds(plan),
+            run_timeout_seconds=_with_waiting(
+                budgets.run_timeout_seconds, budgets.harness_result_timeout_seconds + _START_SECONDS
+            ),
+            evaluation_timeout_seconds=_with_waiting(evaluation_seconds(plan)),
             collect_timeout_seconds=collection_seconds(
                 plan, with_hook=overrides_collection(components.benchmark)
             ),
@@ -153,6 +154,11 @@ class PlanAttempt:
         if "evaluate" in benchmark.quick_hooks and not transfers(plan):  # files to verify and restore
             quick.append(Phase.EVALUATE)
         return [phase.value for phase in quick]
+
+
+def _with_waiting(budget: float | None, beside: float = 0.0) -> float | None:
+    """The outermost limit of a phase, which must not come before the budget that it guards."""
+    return None if budget is None else budget + beside + MAX_UNCHARGED_SECONDS
 
 
 def collects_artifacts(components: RequestComponents, plan: ExecutionPlan) -> bool:

@@ -125,12 +125,19 @@ def _base_plan(components: RequestComponents, task: TaskSpec, attempt: int) -> E
     return plan.model_copy(update=_derived(plan, request, task))
 
 
+def _setup_of(asked: EnvironmentSetup, task: TaskSpec) -> EnvironmentSetup:
+    """How the task's sandbox is made; a request that names an image or a context means that one."""
+    if asked.image or asked.build_context:
+        return EnvironmentSetup()
+    return EnvironmentSetup(image=task.image, build_context=task.build_context)
+
+
 def _environment(spec: EnvironmentSpec, task: TaskSpec) -> EnvironmentSpec:
     """The request's environment with the task's wishes where the request says nothing."""
     own = spec.evaluation_environment_env_variables
     return spec.model_copy(
         update={
-            "setup": filled(spec.setup, EnvironmentSetup(image=task.image)),
+            "setup": filled(spec.setup, _setup_of(spec.setup, task)),
             "resources": filled(spec.resources, task.resources or ResourceRequirements()),
             "network_policy": spec.network_policy or task.network_policy,
             "run_network_policy": spec.run_network_policy or task.run_network_policy,

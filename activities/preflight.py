@@ -19,7 +19,7 @@ from .analysis import select_analyzers
 from .boundary import activity_boundary
 from .classification import describe
 from .heartbeat import heartbeating
-from .hooks import call_hook
+from .hook_calls import call_hook
 from .network_checks import network_problems, variables_problem
 from .reuse import find_source
 from .services import RequestComponents, Services, build_components, resolve_secret, resolve_variables

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import socket
 from collections import Counter
+from collections.abc import AsyncIterator
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -34,7 +36,7 @@ from .analysis import select_analyzers
 from .boundary import activity_boundary
 from .classification import describe
 from .heartbeat import heartbeating
-from .hooks import call_hook
+from .hook_calls import call_hook
 from .metrics import unplaced_categories
 from .reuse import ReuseReport, ReuseSource, find_source, settled_source, take_over
 from .save import success_reader
@@ -43,6 +45,8 @@ from .store import DriverRecord, EventSource, RequestState, RunStore, open_store
 from .store.progress import open_progress
 from .store.recorded import recorded_params, recorded_request
 from .store.reopening import requeue_failed
+from .store.reservation import discard_reservation
+from .threads import in_settled_thread
 
 _log = logging.getLogger(__name__)
 
@@ -64,13 +68,13 @@ class PrepareRequest:
             owner = _owner(input)
             results_dir = Path(input.runtime.results_dir)
             found = await asyncio.to_thread(find_source, input.request, results_dir, owner)
-            store = await asyncio.to_thread(self._reserve, input, owner)
-            source = await asyncio.to_thread(settled_source, store, found)
-            with run_log_scope(store.run_dir):
-                await self._write(input, store, tasks, source)
-                _log_start(input, store, len(tasks))
-                reused = await self._reuse(components, store, source)
-                _log_reuse(input.request, source, reused)
+            async with self._reserved(input, owner) as store:
+                source = await in_settled_thread(settled_source, store, found)
+                with run_log_scope(store.run_dir):
+                    await self._write(input, store, tasks, source)
+                    _log_start(input, store, len(tasks))
+                    reused = await self._reuse(components, store, source)
+                    _log_reuse(input.request, source, reused)
             return PreparedRequest(
                 run_dir=str(store.run_dir),
                 run_id=store.run_id,
@@ -79,6 +83,25 @@ class PrepareRequest:
                 parallel_attempts=attempts_overlap(components),
                 analyzes=bool(select_analyzers(input.request, registry)),
             )
+
+    @contextlib.asynccontextmanager
+    async def _reserved(self, input: PrepareRequestInput, owner: DriverRecord) -> AsyncIterator[RunStore]:
+        """The run directory. A request that is stopped before it has begun leaves none behind."""
+        reserving = asyncio.ensure_future(asyncio.to_thread(self._reserve, input, owner))
+        try:
+            yield await asyncio.shield(reserving)
+        except asyncio.CancelledError:
+            details = activity.cancellation_details()
+            # Only when the request asks for it: a worker that is shut down leaves it to the next one.
+            if details is not None and details.cancel_requested:
+                await asyncio.wait([reserving])
+                if reserving.exception() is None:
+                    await self._give_back(reserving.result(), owner)
+            raise
+
+    async def _give_back(self, store: RunStore, owner: DriverRecord) -> None:
+        await open_progress(store.run_dir).flush()
+        await in_settled_thread(discard_reservation, store.run_dir, owner)
 
     def _reserve(self, input: PrepareRequestInput, owner: DriverRecord) -> RunStore:
         # The scheduled time is the same in every try, so that a retry finds its directory.
@@ -111,8 +134,8 @@ class PrepareRequest:
             temporal=input.temporal,
             agentcompass_version=__version__,
         )
-        await asyncio.to_thread(store.save_request, state)
-        await asyncio.to_thread(store.files.start_run_info, info)
+        await in_settled_thread(store.save_request, state)
+        await in_settled_thread(store.files.start_run_info, info)
         events, progress = EventSource.of(state), open_progress(store.run_dir)
         await progress.emit(
             [
@@ -124,8 +147,8 @@ class PrepareRequest:
                 )
             ]
         )
-        await asyncio.to_thread(store.save_tasks, tasks)
-        await asyncio.to_thread(store.files.save_params, recorded_params(request, store.run_id))
+        await in_settled_thread(store.save_tasks, tasks)
+        await in_settled_thread(store.files.save_params, recorded_params(request, store.run_id))
         await progress.emit([events.tasks_loaded(len(tasks))])
 
     async def _reuse(self, components: RequestComponents, store: RunStore, source: ReuseSource | None) -> int:

@@ -8,7 +8,6 @@ from ..contracts.activities import PREPARE_TASK, PhaseInput, PhaseOutcome
 from ..contracts.phases import Phase
 from ..contracts.task import PreparedTask
 from .boundary import activity_boundary
-from .hooks import call_hook
 from .phase import phase_scope
 from .results import of_type
 from .services import Services
@@ -29,14 +28,15 @@ class PrepareTask:
             await scope.enter(Phase.PREPARE_TASK)
             with scope.hooks():
                 env = await scope.attach(input.handle)
-                prepared = await call_hook(
-                    scope.components.benchmark.prepare_task,
-                    scope.task,
-                    env,
-                    scope.components.request,
-                    scope.plan.benchmark_plan,
-                    scope.context,
-                )
+                async with scope.endable():
+                    prepared = await scope.call(
+                        scope.components.benchmark.prepare_task,
+                        scope.task,
+                        env,
+                        scope.components.request,
+                        scope.plan.benchmark_plan,
+                        scope.context,
+                    )
                 prepared = of_type(PreparedTask, prepared, "prepare_task")
             scope.execution.save_prepared(prepared)
             return PhaseOutcome(issues=scope.context.issues)

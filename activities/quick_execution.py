@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 
-from pydantic import ValidationError
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
@@ -56,7 +55,8 @@ class QuickExecutions:
             if not evaluated_inside and _scorable(done):
                 _note(done, await self._evaluate.evaluate(PhaseInput(ref=input)))
         except ApplicationError as error:
-            _add(done, issue_of(error))
+            for issue in issues_of(error):
+                _add(done, issue)
         return done
 
     async def _with_environment(self, ref: ExecutionRef, done: QuickExecution, *, evaluate: bool) -> None:
@@ -84,7 +84,7 @@ class QuickExecutions:
                 await self._environments.close_environment(CloseEnvironmentInput(ref=ref, handle=handle)),
             )
         except ApplicationError as error:
-            _add(done, issue_of(error).model_copy(update={"severity": Severity.WARNING}))
+            _add(done, issues_of(error)[0].model_copy(update={"severity": Severity.WARNING}))
 
 
 def _scorable(done: QuickExecution) -> bool:
@@ -101,9 +101,10 @@ def _add(done: QuickExecution, issue: Issue) -> None:
         done.issues.append(issue)
 
 
-def issue_of(error: ApplicationError) -> Issue:
-    """The issue that a phase ended with; anything else is raised again, to be handled as a fault of ours."""
+def issues_of(error: ApplicationError) -> list[Issue]:
+    """What a phase ended with, the worst first; anything else is raised again, as a fault of ours."""
     try:
-        return Issue.model_validate(error.details[0])
-    except (IndexError, ValidationError):
+        issue, *beside = [Issue.model_validate(detail) for detail in error.details]
+    except ValueError:  # none, or what is no issue
         raise error from None
+    return [issue, *beside]

@@ -8,6 +8,7 @@ from typing import Any
 from .analyze import AnalyzeTasks
 from .await_attempts import AwaitAttempts
 from .collect_artifacts import CollectArtifacts
+from .end_phase import EndPhase
 from .environments import Environments
 from .evaluate import Evaluate
 from .finalize import Finalize
@@ -43,6 +44,7 @@ def activity_methods(services: Services) -> list[Callable[..., Any]]:
         run.run_task,
         CollectArtifacts(services).collect_artifacts,
         Evaluate(services).evaluate,
+        EndPhase(services).end_phase,
         save.save_retry,
         save.save_attempt,
         AnalyzeTasks(services).analyze_tasks,

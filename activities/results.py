@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TypeVar
 
 from pydantic_core import PydanticSerializationError
 
 from ..contracts.issues import Issue
 from ..contracts.result import RunResult
-from .classification import tidy
+from .classification import says_more, tidy
 from .store.files import encode
 
 T = TypeVar("T")
@@ -28,9 +29,14 @@ def _json_of(result: RunResult) -> bytes:
         return encode(result)  # a lone surrogate is replaced; what no JSON can hold raises TypeError
 
 
-def checked_result(value: object, hook: str) -> RunResult:
+def _nowhere(text: str) -> None:
+    del text
+
+
+def checked_result(value: object, hook: str, details: Callable[[str], None] = _nowhere) -> RunResult:
     """A result that can be stored and read again, its issues fit to be shown, each of them once.
 
+    ``details`` gets the messages of which an issue shows one line only.
     ``model_copy(update=…)`` does not validate: what it brought in is brought into shape here. Raises
     ``TypeError`` or ``ValueError`` for what cannot be.
     """
@@ -42,7 +48,10 @@ def checked_result(value: object, hook: str) -> RunResult:
     if not result.issues:
         return result
     issues: list[Issue] = []
-    for issue in map(tidy, result.issues):
+    for original in result.issues:
+        issue = tidy(original)
         if issue not in issues:
             issues.append(issue)
+            if says_more(original.message):
+                details(f"{original.code}: {original.message}")
     return result.model_copy(update={"issues": issues})

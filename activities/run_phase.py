@@ -6,6 +6,7 @@ import asyncio
 from typing import Any
 
 from temporalio import activity
+from temporalio.exceptions import ApplicationError
 
 from ..contracts.activities import RUN_HARNESS, RUN_TASK, PhaseInput, PhaseOutcome
 from ..contracts.environment import EnvironmentSession
@@ -16,8 +17,9 @@ from ..contracts.result import RunResult, Trajectory
 from ..contracts.task import PreparedTask
 from .boundary import activity_boundary, failed
 from .classification import describe, known_issue, make_issue
-from .hooks import HOOK_FAILURES, call_hook, raise_if_cancelled
+from .hook_calls import HOOK_FAILURES, raise_if_cancelled
 from .phase import PhaseScope, phase_scope
+from .phase_limit import PhaseLimit, ended_issue
 from .plan_attempt import collects_artifacts
 from .results import checked_result
 from .reuse import checkpoint_evaluation
@@ -73,10 +75,10 @@ async def _run_free(scope: PhaseScope, env: EnvironmentSession, prepared: Prepar
     budget = scope.plan.budgets.run_timeout_seconds
     left = scope.context.start_budget(budget)
     set_deadline(scope, env)
-    limit = asyncio.timeout(left)
+    limit = PhaseLimit(scope, left)
     try:
         async with limit, _Timed(scope, "run"):
-            result = await call_hook(
+            result = await scope.call(
                 scope.components.harness_free.run_task,
                 prepared,
                 env,
@@ -84,13 +86,11 @@ async def _run_free(scope: PhaseScope, env: EnvironmentSession, prepared: Prepar
                 scope.plan.benchmark_plan,
                 scope.context,
             )
-            return checked_result(result, "run_task")
+            return checked_result(result, "run_task", scope.execution.add_diagnostics)
     except HOOK_FAILURES as error:
         raise_if_cancelled(error)
-        expired = isinstance(error, TimeoutError) and limit.expired()
-        issue = budget_issue(budget) if expired else scope.note(error)
         await end_agent(scope, env)
-        return blank_result(scope).with_issues([issue])
+        return blank_result(scope).with_issues([_issue_of(scope, error, limit)])
     finally:
         scope.context.stop_budget()
 
@@ -105,14 +105,22 @@ class _HarnessRun:
         self._request = scope.components.request
         self._plan = scope.plan.harness_plan
         self._prepared: PreparedTask = scope.execution.load_prepared()
+        self._ended: Issue | None = None
+        """An operator's decision to go on with what there is."""
 
     async def run(self) -> RunResult:
-        scope, context = self._scope, self._scope.context
+        scope = self._scope
         await scope.enter(Phase.START_HARNESS)
-        with scope.hooks(Phase.START_HARNESS), scope.timed("start_harness"):
-            session = await call_hook(
-                self._harness.start_session, self._env, self._request, self._plan, context
-            )
+        limit = self._start_limit()
+        try:
+            async with limit:
+                session = await self._start()
+        except (TimeoutError, ApplicationError):
+            ended = limit.issue or self._ended
+            if ended is None:
+                raise
+            await end_agent(scope, self._env)
+            return blank_result(scope).with_issues([ended])
         try:
             with scope.hooks():
                 await switch_to_run_policy(scope, self._env)
@@ -123,16 +131,32 @@ class _HarnessRun:
             await self._close(session)
         return result
 
+    def _start_limit(self) -> PhaseLimit:
+        """Starting has no budget. When an operator ended the run already, and the worker that was told died,
+        it is started once more, to collect, and within the budget for that."""
+        end = self._scope.operator_end()
+        if end is None:
+            return PhaseLimit(self._scope, None)
+        self._ended = ended_issue(end)
+        seconds = self._scope.plan.budgets.harness_result_timeout_seconds
+        return PhaseLimit(self._scope, seconds, endable=False)
+
+    async def _start(self) -> Any:
+        scope = self._scope
+        with scope.hooks(Phase.START_HARNESS), scope.timed("start_harness"):
+            return await scope.call(
+                self._harness.start_session, self._env, self._request, self._plan, scope.context
+            )
+
     async def _execute(self, session: Any) -> Issue | None:
         """Run the agent within its budget; what goes wrong is an issue, so that the rest is kept."""
         scope = self._scope
-        budget = scope.plan.budgets.run_timeout_seconds
-        left = scope.context.start_budget(budget)
+        left = scope.context.start_budget(scope.plan.budgets.run_timeout_seconds)
         set_deadline(scope, self._env)
-        limit = asyncio.timeout(left)
+        limit = PhaseLimit(scope, left)
         try:
             async with limit, _Timed(scope, "run"):
-                await call_hook(
+                await scope.call(
                     self._harness.execute_task,
                     session,
                     self._prepared,
@@ -142,10 +166,9 @@ class _HarnessRun:
                 )
         except HOOK_FAILURES as error:
             raise_if_cancelled(error)
-            expired = isinstance(error, TimeoutError) and limit.expired()
-            issue = budget_issue(budget) if expired else scope.note(error)
+            self._ended = limit.issue
             await end_agent(scope, self._env)
-            return issue
+            return _issue_of(scope, error, limit)
         finally:
             scope.context.stop_budget(scope.plan.budgets.harness_result_timeout_seconds)
         return None
@@ -155,10 +178,10 @@ class _HarnessRun:
         scope = self._scope
         seconds = scope.plan.budgets.harness_result_timeout_seconds
         found = [problem] if problem else []
-        limit = asyncio.timeout(seconds)
+        limit = PhaseLimit(scope, seconds, endable=False)
         try:
             async with limit, _Timed(scope, "collect_result"):
-                collected = await call_hook(
+                collected = await scope.call(
                     self._harness.collect_result,
                     session,
                     self._prepared,
@@ -166,12 +189,14 @@ class _HarnessRun:
                     self._plan,
                     scope.context,
                 )
-            result = checked_result(collected, "collect_result")
+            result = checked_result(collected, "collect_result", scope.execution.add_diagnostics)
         except HOOK_FAILURES as error:
             raise_if_cancelled(error)
-            expired = isinstance(error, TimeoutError) and limit.expired()
-            found.append(result_budget_issue(seconds) if expired else self._collection_issue(error))
+            found.append(result_budget_issue(seconds) if limit.expired else self._collection_issue(error))
             result = blank_result(scope)
+        if self._ended is not None:
+            found = [_at_most_error(issue) for issue in found]
+            result = _with_recorded_steps(scope, result)
         return result.with_issues(found)
 
     def _collection_issue(self, error: BaseException) -> Issue:
@@ -185,7 +210,7 @@ class _HarnessRun:
     async def _close(self, session: Any) -> None:
         grace = max(self._scope.store.request_state().runtime.cleanup_grace_seconds, 1.0)
         await self._scope.warn_on_failure(
-            asyncio.wait_for(call_hook(self._harness.close_session, session), grace),
+            asyncio.wait_for(self._scope.call(self._harness.close_session, session), grace),
             IssuePhase.CLEANUP,
             IssueCode.CLEANUP_FAILED,
         )
@@ -202,6 +227,27 @@ class _Timed:
 
     async def __aexit__(self, *exc: Any) -> None:
         self._manager.__exit__(*exc)
+
+
+def _issue_of(scope: PhaseScope, error: BaseException, limit: PhaseLimit) -> Issue:
+    """Why the agent did not come to its end by itself."""
+    if limit.issue is not None:
+        return limit.issue
+    return budget_issue(scope.plan.budgets.run_timeout_seconds) if limit.expired else scope.note(error)
+
+
+def _at_most_error(issue: Issue) -> Issue:
+    """Whoever ends an agent takes what there is, also when that is nothing."""
+    fatal = issue.severity is Severity.FATAL
+    return issue.model_copy(update={"severity": Severity.ERROR}) if fatal else issue
+
+
+def _with_recorded_steps(scope: PhaseScope, result: RunResult) -> RunResult:
+    return (
+        result
+        if result.trajectory
+        else result.model_copy(update={"trajectory": blank_result(scope).trajectory})
+    )
 
 
 def budget_issue(seconds: float | None) -> Issue:
@@ -236,8 +282,8 @@ def set_deadline(scope: PhaseScope, env: EnvironmentSession) -> None:
 
 
 async def switch_to_run_policy(scope: PhaseScope, env: EnvironmentSession) -> None:
-    """Baseline to run policy, when they differ."""
-    await scope.switch_network(env, scope.plan.baseline_network_policy, scope.plan.run_network_policy)
+    """From the policy that the environment was opened with to that of the run phase."""
+    await scope.switch_network(env, scope.opening_policy(), scope.run_policy())
 
 
 def blank_result(scope: PhaseScope) -> RunResult:
@@ -256,6 +302,9 @@ async def save_result(scope: PhaseScope, result: RunResult) -> PhaseOutcome:
     result = result.with_issues(scope.context.issues)
     timings = {**result.meta.timings, **scope.timings}
     result = result.model_copy(update={"meta": result.meta.model_copy(update={"timings": timings})})
+    if result.trajectory is not None and not scope.execution.read_steps():
+        # An agent that tells of its steps only now: those that it recorded were counted one by one.
+        scope.services.metrics.model_calls(scope.components.request, result.trajectory.steps)
     if not collects_artifacts(scope.components, scope.plan):
         await checkpoint_evaluation(scope, result)
     scope.execution.save_result(result)

@@ -88,17 +88,21 @@ class Save:
     async def save_attempt(self, input: SaveAttemptInput) -> AttemptOutcome:
         """Write the attempt's result durably; with the task's last attempt also its record."""
         store = self._services.store(input.ref.run_dir)
-        contract = self._services.components(input.ref.run_dir).benchmark.metric_contract
-        success_of = success_reader(contract)
+        components = self._services.components(input.ref.run_dir)
+        success_of = success_reader(components.benchmark.metric_contract)
         task = store.task(input.ref.task_index)
         with run_log_scope(input.ref.run_dir):
             checkpoint = store.attempt(task.task_id, input.ref.attempt)
+            again = checkpoint is not None
             if checkpoint is None:
                 checkpoint = _checkpoint(store, task, input)
             finished = await asyncio.to_thread(store.save_attempt, checkpoint, input.attempts, success_of)
             await open_progress(input.ref.run_dir).emit(_events(store, task, input, checkpoint, finished))
             _log_end(task, input, checkpoint.record)
-        return _outcome(task.task_id, input.ref.attempt, checkpoint.record, success_of, finished)
+        outcome = _outcome(task.task_id, input.ref.attempt, checkpoint.record, success_of, finished)
+        if not again:
+            self._services.metrics.attempt_saved(components.request, outcome)
+        return outcome
 
 
 def _log_end(task: TaskSpec, input: SaveAttemptInput, record: AttemptRecord) -> None:

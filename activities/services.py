@@ -21,6 +21,7 @@ from ..contracts.request import BenchmarkSpec, EnvironmentSpec, HarnessSpec, Run
 from ..contracts.secrets import is_secret_reference, is_sensitive_name
 from ..plugins.registry import ComponentKind, Registry, load_registry
 from .classification import describe
+from .encryption import unseal_secret
 from .host import home_folder
 from .namespace import namespace_identity
 from .open_rate import OpenRate
@@ -28,6 +29,7 @@ from .pool_client import KnownPools
 from .redaction import REDACTOR
 from .store.open_runs import OpenRuns
 from .store.run_store import RunStore, open_store
+from .telemetry import WorkerMetrics
 
 ComponentT = TypeVar("ComponentT")
 
@@ -121,9 +123,14 @@ def _recipes(request: RunRequest, registry: Registry) -> list[Recipe[Any]]:
 class Services:
     """Made once per worker process and given to every activity class."""
 
-    def __init__(self, client: Client, settings: WorkerSettings) -> None:
+    def __init__(
+        self, client: Client, settings: WorkerSettings, metrics: WorkerMetrics | None = None
+    ) -> None:
         self.client = client
         self.settings = settings
+        self.metrics = metrics or WorkerMetrics()
+        self.environments_used: dict[str, Environment[Any]] = {}
+        """Providers that this worker has opened an environment at, by id."""
         self.open_rate = OpenRate()
         self.pools = KnownPools(client)
         self.open_runs = OpenRuns(home_folder())
@@ -161,7 +168,7 @@ class Services:
 
 
 def resolve_secret(reference: str) -> str:
-    """The value of ``env:NAME`` or ``file:/path``; from now on masked in everything written.
+    """The value of a secret reference; from now on masked in everything written.
 
     Raises ``StageFailure`` (FATAL, ``secret_unavailable``) when this worker cannot resolve it.
     """
@@ -170,7 +177,10 @@ def resolve_secret(reference: str) -> str:
     if not is_secret_reference(reference):
         raise _unavailable("a secret was given as a value instead of a reference")
     kind, _, name = reference.partition(":")
-    value = os.environ.get(name, "") if kind == "env" else _read_secret(name)
+    if kind == "sealed":
+        value = _unsealed(reference)
+    else:
+        value = os.environ.get(name, "") if kind == "env" else _read_secret(name)
     if not value:
         raise _unavailable(f"{reference} is not set on the worker that needs it")
     REDACTOR.register(value)
@@ -182,6 +192,13 @@ def _read_secret(path: str) -> str:
         return Path(path).read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
         raise _unavailable(f"file:{path} cannot be read on this worker: {type(error).__name__}") from None
+
+
+def _unsealed(reference: str) -> str:
+    try:
+        return unseal_secret(reference)
+    except ConfigurationError as error:
+        raise _unavailable(f"a sealed secret: {error}") from None
 
 
 def _unavailable(message: str) -> StageFailure:

@@ -25,6 +25,7 @@ from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
 from temporalio.client import Client, WorkflowUpdateRPCTimeoutOrCancelledError
 from temporalio.converter import DataConverter
 from temporalio.envconfig import ClientConfigProfile, ClientConnectConfig
+from temporalio.runtime import Runtime
 from temporalio.service import RPCError, RPCStatusCode
 
 from ..contracts.errors import ConfigurationError, ServiceUnreachableError
@@ -107,10 +108,12 @@ async def connect(
     search_attributes: Mapping[str, str] = SEARCH_ATTRIBUTES,
     connect_seconds: float = CONNECT_SECONDS,
     namespace_must_exist: bool = True,
+    runtime: Runtime | None = None,
 ) -> Connection:
     """Connect to the service of `config`, by default the one that the environment names.
 
     In embedded mode the server of `home` (default: `agentcompass_home()`) is started if needed.
+    `runtime` is the SDK's, for a process that exposes metrics.
 
     Raises:
         ServiceUnreachableError: no answer within `connect_seconds`, or no such namespace.
@@ -121,7 +124,12 @@ async def connect(
         server = EmbeddedServer(home or agentcompass_home(), search_attributes=search_attributes)
         info = await server.ensure()
         client = await _connect_client(
-            info.address, info.namespace, ClientConnectConfig(), data_converter, connect_seconds
+            info.address,
+            info.namespace,
+            ClientConnectConfig(),
+            data_converter,
+            connect_seconds,
+            runtime=runtime,
         )
         return Connection(client, "embedded", info.address, info.namespace, info.ui_address)
     if config.address is None:
@@ -133,6 +141,7 @@ async def connect(
         data_converter,
         connect_seconds,
         namespace_must_exist=namespace_must_exist,
+        runtime=runtime,
     )
     return Connection(client, "cluster", config.address, config.namespace, None)
 
@@ -164,11 +173,12 @@ async def _connect_client(
     connect_seconds: float,
     *,
     namespace_must_exist: bool = True,
+    runtime: Runtime | None = None,
 ) -> Client:
     merged = ClientConnectConfig(**{**options, "target_host": address, "namespace": namespace})
     try:
         async with asyncio.timeout(connect_seconds):
-            client = await Client.connect(**merged, data_converter=data_converter)
+            client = await Client.connect(**merged, data_converter=data_converter, runtime=runtime)
             if namespace_must_exist:
                 await _check_namespace(client, address, connect_seconds)
             return client

@@ -14,6 +14,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from .commands.analysis import analysis
+from .commands.codec_server import codec_server
 from .commands.compare import compare
 from .commands.config import config_app
 from .commands.doctor import doctor
@@ -29,6 +30,7 @@ from .commands.schedule import schedule_app
 from .commands.server import server_app
 from .commands.setup import setup
 from .commands.summary import summary
+from .commands.tasks import end, logs
 from .commands.view import view
 from .commands.worker import worker
 from .help import GroupedCommand, GroupedGroup, ReuseCommand
@@ -90,11 +92,14 @@ app.command("retry", cls=GroupedCommand, rich_help_panel=LAUNCHES)(retry)
 app.add_typer(schedule_app, name="schedule", rich_help_panel=LAUNCHES)
 app.add_typer(env_app, name="env", rich_help_panel=LAUNCHES)
 app.add_typer(pool_app, name="pool", rich_help_panel=LAUNCHES)
+app.command("logs", cls=GroupedCommand, rich_help_panel=LAUNCHES)(logs)
+app.command("end", cls=GroupedCommand, rich_help_panel=LAUNCHES)(end)
 app.add_typer(config_app, name="config", rich_help_panel=INSTALLATION)
 app.add_typer(server_app, name="server", rich_help_panel=INSTALLATION)
 app.command("doctor", cls=GroupedCommand, rich_help_panel=INSTALLATION)(doctor)
 app.command("setup", cls=GroupedCommand, rich_help_panel=INSTALLATION)(setup)
 app.command("worker", cls=GroupedCommand, rich_help_panel=INSTALLATION)(worker)
+app.command("codec-server", cls=GroupedCommand, rich_help_panel=INSTALLATION)(codec_server)
 
 
 def run_cli(arguments: Sequence[str]) -> int:

@@ -22,7 +22,7 @@ from typing_extensions import Unpack
 from ..contracts.errors import AgentCompassError
 from ..contracts.launch import LaunchRuntime, RequestResult
 from ..contracts.request import RunRequest
-from .config import HomeSecretStore, ResolvedRun, RunArguments, refuse_literal, resolve_run
+from .config import HomeSecretStore, ResolvedRun, RunArguments, cluster_store, resolve_run
 from .connection import resolve_connection
 from .home import home_folder
 from .launch_options import StartOptions
@@ -190,7 +190,7 @@ def _resolve(benchmark: str, harness: str, model: str, environment: str, options
     for renamed in ("environment_params", "enabled_recipes", "reuse_run_id"):
         arguments.pop(renamed, None)
     store: StoreLiteral = (
-        refuse_literal if resolve_connection().mode == "cluster" else HomeSecretStore(home_folder())
+        cluster_store() if resolve_connection().mode == "cluster" else HomeSecretStore(home_folder())
     )
     run = RunArguments(benchmark=benchmark, harness=harness, model=model, **arguments)  # type: ignore[arg-type]
     return resolve_run(run, store_literal=store, naming="parameters")

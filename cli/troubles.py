@@ -15,17 +15,21 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from temporalio.api.common.v1 import WorkflowExecution
-from temporalio.api.enums.v1 import EventType, PendingWorkflowTaskState, TaskQueueType
+from temporalio.api.enums.v1 import EventType, PendingWorkflowTaskState, TaskQueueType, WorkerVersioningMode
+from temporalio.api.failure.v1 import Failure
 from temporalio.api.taskqueue.v1 import TaskQueue
 from temporalio.api.workflowservice.v1 import (
     DescribeTaskQueueRequest,
+    DescribeTaskQueueResponse,
     DescribeWorkflowExecutionResponse,
     GetWorkflowExecutionHistoryReverseRequest,
 )
 from temporalio.client import Client, WorkflowExecutionStatus
+from temporalio.exceptions import FailureError
 from temporalio.service import RPCError, RPCStatusCode
 
 from ..activities.retry_log import RETRY_MARK
+from ..contracts.errors import ConfigurationError
 from ..contracts.launch import OVER_STATES, LaunchStatus
 
 if TYPE_CHECKING:
@@ -88,9 +92,12 @@ async def find_troubles(handle: LaunchHandle, status: LaunchStatus) -> list[str]
 
 async def who_polls(client: Client, queue: str) -> str:
     """Why nobody may answer on a task queue: no worker polls it, or one that polled it is silent."""
-    age = await _last_poll(client, queue)
-    if age is None:
+    answer = await _ask_queue(client, queue)
+    if answer is None:
         return f"no worker of the task queue {queue!r} answers"
+    if advice := _no_current_version(answer, queue):
+        return advice
+    age = _since_last_poll(answer)
     if age < POLLED_WITHIN_SECONDS:
         return f"no worker answers; the task queue {queue!r} was last polled {age:.0f} s ago"
     return (
@@ -100,25 +107,48 @@ async def who_polls(client: Client, queue: str) -> str:
 
 async def is_polled(client: Client, queue: str) -> bool:
     """Whether a worker polls a task queue; taken for granted where the server does not tell."""
-    age = await _last_poll(client, queue)
-    return age is None or age < POLLED_WITHIN_SECONDS
+    answer = await _ask_queue(client, queue)
+    return answer is None or _since_last_poll(answer) < POLLED_WITHIN_SECONDS
 
 
-async def _last_poll(client: Client, queue: str) -> float | None:
-    """Seconds since a worker polled a queue for workflows; ``None`` where we may not ask."""
+async def _ask_queue(client: Client, queue: str) -> DescribeTaskQueueResponse | None:
+    """Who polls a queue for workflows; ``None`` where we may not ask."""
     request = DescribeTaskQueueRequest(
         namespace=client.namespace,
         task_queue=TaskQueue(name=queue),
         task_queue_type=TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW,
     )
     try:
-        answer = await client.workflow_service.describe_task_queue(request)
+        return await client.workflow_service.describe_task_queue(request)
     except RPCError as error:
         if error.status is RPCStatusCode.PERMISSION_DENIED:
             return None
         raise
+
+
+def _since_last_poll(answer: DescribeTaskQueueResponse) -> float:
+    """Seconds."""
     last = max((poller.last_access_time.seconds for poller in answer.pollers), default=0)
     return max(0.0, time.time() - last)
+
+
+def _no_current_version(answer: DescribeTaskQueueResponse, queue: str) -> str:
+    """Workers of a deployment get nothing until one of its versions is the current one."""
+    if answer.versioning_info.HasField("current_deployment_version"):
+        return ""
+    versioned = [
+        poller.deployment_options
+        for poller in answer.pollers
+        if poller.deployment_options.worker_versioning_mode
+        == WorkerVersioningMode.WORKER_VERSIONING_MODE_VERSIONED
+    ]
+    if not versioned or len(versioned) < len(answer.pollers):
+        return ""
+    name, build = versioned[0].deployment_name, versioned[0].build_id
+    return (
+        f"workers poll the task queue {queue!r}, but no version of their deployment is the current one: temporal worker "
+        f"deployment set-current-version --deployment-name {name} --build-id {build}"
+    )
 
 
 async def _described(
@@ -156,7 +186,7 @@ async def _of_workflow(
             )
     for activity in answer.pending_activities:
         if activity.attempt > 1 and activity.HasField("last_failure"):
-            problem = _first_line(activity.last_failure.message)
+            problem = _first_line(await _message_of(client, activity.last_failure))
             found.append(f"activity {activity.activity_type.name} {RETRY_MARK}: {problem}")
     return found
 
@@ -172,10 +202,23 @@ async def _last_task_failure(client: Client, workflow_id: str) -> str:
     )
     for event in answer.history.events:
         if event.event_type == EventType.EVENT_TYPE_WORKFLOW_TASK_FAILED:
-            return _first_line(event.workflow_task_failed_event_attributes.failure.message)
+            failure = event.workflow_task_failed_event_attributes.failure
+            return _first_line(await _message_of(client, failure))
         if event.event_type == EventType.EVENT_TYPE_WORKFLOW_TASK_COMPLETED:
             break
     return ""
+
+
+async def _message_of(client: Client, failure: Failure) -> str:
+    """What a failure says, decrypted where messages are encrypted."""
+    if not failure.HasField("encoded_attributes"):
+        return failure.message
+    try:
+        error = await client.data_converter.decode_failure(failure)
+    except ConfigurationError as unreadable:
+        # A worker with another key: that is the trouble itself, and no reason to end this command.
+        return f"a worker's message cannot be read: {unreadable}"
+    return error.message if isinstance(error, FailureError) else str(error)
 
 
 def _first_line(text: str) -> str:

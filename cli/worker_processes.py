@@ -11,12 +11,12 @@ from types import FrameType
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
-def run_processes(arguments: Sequence[str], count: int) -> int:
-    """Run ``agentcompass worker`` ``count`` times and wait; returns the first exit code that is not 0.
+def run_processes(arguments: Sequence[Sequence[str]]) -> int:
+    """Run ``agentcompass worker`` once for each list of arguments and wait; returns the first exit code that is not 0.
 
     A worker that dies does not end the others: their work goes on, and its own is taken over.
     """
-    command = [sys.executable, "-m", "agentcompass.cli.main", "worker", *arguments]
+    command = [sys.executable, "-m", "agentcompass.cli.main", "worker"]
     processes: list[subprocess.Popen[bytes]] = []
     stopping = False
 
@@ -30,8 +30,8 @@ def run_processes(arguments: Sequence[str], count: int) -> int:
     previous = {number: signal.signal(number, pass_on) for number in SIGNALS}
     try:
         # Sessions of their own: Ctrl-C in the terminal reaches them once, through pass_on.
-        while len(processes) < count and not stopping:
-            processes.append(subprocess.Popen(command, start_new_session=True))
+        while len(processes) < len(arguments) and not stopping:
+            processes.append(subprocess.Popen([*command, *arguments[len(processes)]], start_new_session=True))
         if stopping:  # the signal may have come before the last process was known
             processes[-1].terminate()
         codes = [process.wait() for process in processes]

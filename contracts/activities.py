@@ -218,6 +218,20 @@ class CloseEnvironmentInput(Contract):
     """The provider whose pool gave it a place, which is free when the environment is gone."""
 
 
+class OperatorEnd(Contract):
+    """An operator's decision to end the phase that runs, and to go on with what it left."""
+
+    phase: str
+    reason: str = ""
+
+
+class EndPhaseInput(Contract):
+    """Write the decision down where whoever executes the phase finds it."""
+
+    ref: ExecutionRef
+    end: OperatorEnd
+
+
 class SaveRetryInput(Contract):
     """Keep what an execution left before it is discarded."""
 
@@ -329,6 +343,7 @@ RUN_TASK = ActivityStub("run_task", PhaseInput, PhaseOutcome)
 COLLECT_ARTIFACTS = ActivityStub("collect_artifacts", PhaseInput, PhaseOutcome)
 EVALUATE = ActivityStub("evaluate", PhaseInput, PhaseOutcome)
 CLOSE_ENVIRONMENT = ActivityStub("close_environment", CloseEnvironmentInput, PhaseOutcome)
+END_PHASE = ActivityStub("end_phase", EndPhaseInput, Done)
 SAVE_RETRY = ActivityStub("save_retry", SaveRetryInput, Done)
 SAVE_ATTEMPT = ActivityStub("save_attempt", SaveAttemptInput, AttemptOutcome)
 ANALYZE_TASKS = ActivityStub("analyze_tasks", AnalyzeTasksInput, AnalyzedTasks)
@@ -354,6 +369,7 @@ ALL_ACTIVITIES: tuple[ActivityStub[Any, Any], ...] = (
     COLLECT_ARTIFACTS,
     EVALUATE,
     CLOSE_ENVIRONMENT,
+    END_PHASE,
     SAVE_RETRY,
     SAVE_ATTEMPT,
     ANALYZE_TASKS,

@@ -44,6 +44,15 @@ class AttemptContext(Protocol):
         """Seconds until the deadline, never negative; ``None`` without a limit."""
         ...
 
+    def wait_uncharged(self, seconds: float) -> float:
+        """Say before waiting for a rate limit or a provider that the wait is not the agent's.
+
+        Moves :attr:`deadline`. Returns how many of the seconds are not charged: all of them, until the
+        bound of an hour for each phase is reached. Model clients call it by themselves when they are
+        given it: ``create_model_client(…, uncharged=context.wait_uncharged)``.
+        """
+        ...
+
     def progress(self, message: str) -> None:
         """Say in one line what is being done; shown by ``status`` and in the Temporal UI."""
         ...

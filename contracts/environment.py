@@ -10,7 +10,7 @@ from __future__ import annotations
 import abc
 from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
-from typing import ClassVar, TypeVar
+from typing import TypeVar
 
 from pydantic import BaseModel, Field, JsonValue
 
@@ -100,6 +100,8 @@ class ExecResult(BaseModel):
     timed_out: bool = False
     output_limit_exceeded: bool = False
     """True when the command was ended because it wrote more than the provider's limit."""
+    oom_killed: bool = False
+    """True when the kernel killed a process of the sandbox for lack of memory while this ran."""
     seconds: float = 0.0
 
     @property
@@ -119,6 +121,8 @@ class ProcessStatus(BaseModel):
     stderr_bytes: int = 0
     output_limit_exceeded: bool = False
     """True when it was ended because it wrote more than the provider's limit."""
+    oom_killed: bool = False
+    """True when the kernel killed a process of the sandbox for lack of memory while it ran."""
 
 
 class EnvironmentSession(abc.ABC):
@@ -243,7 +247,8 @@ ParamsT = TypeVar("ParamsT", bound=BaseModel)
 class Environment(Component[ParamsT]):
     """A provider of sandboxes."""
 
-    capabilities: ClassVar[EnvironmentCapabilities] = EnvironmentCapabilities()
+    capabilities: EnvironmentCapabilities = EnvironmentCapabilities()
+    """Of the class, or set by an instance whose parameters decide, such as a remote engine."""
 
     async def preflight(self, spec: EnvironmentSpec) -> None:
         """Raise a ``UsageError`` or ``ServiceUnreachableError`` when it cannot work at all."""

@@ -86,16 +86,23 @@ class IssueCode(StrEnum):
     EVALUATION_FAILED = "evaluation_failed"
     EVALUATION_TIMEOUT = "evaluation_timeout"
     JUDGE_FAILED = "judge_failed"
+    JUDGE_REFUSED = "judge_refused"
     REWARD_UNREADABLE = "reward_unreadable"
     METRIC_INVALID = "metric_invalid"
     CLEANUP_FAILED = "cleanup_failed"
+    ENDED_BY_OPERATOR = "ended_by_operator"
     WORKER_LOST = "worker_lost"
     CANCELLED = "cancelled"
     INTERNAL_ERROR = "internal_error"
 
 
 BLOCKING_CODES = frozenset(
-    {IssueCode.MODEL_AUTHENTICATION, IssueCode.MODEL_QUOTA, IssueCode.SECRET_UNAVAILABLE}
+    {
+        IssueCode.MODEL_AUTHENTICATION,
+        IssueCode.MODEL_QUOTA,
+        IssueCode.JUDGE_REFUSED,
+        IssueCode.SECRET_UNAVAILABLE,
+    }
 )
 """Codes that open the circuit breaker: every other attempt would fail in the same way, too."""
 
@@ -127,9 +134,11 @@ ISSUE_CODES: dict[IssueCode, str] = {
     IssueCode.EVALUATION_FAILED: "The verifier raised; there is no score.",
     IssueCode.EVALUATION_TIMEOUT: "The verifier used up its budget; there is no score.",
     IssueCode.JUDGE_FAILED: "The judge model failed, or broke its output protocol.",
+    IssueCode.JUDGE_REFUSED: "The judge model's endpoint refused the credentials or the account.",
     IssueCode.REWARD_UNREADABLE: "The verifier's reward is missing or unreadable; counted as a valid fail.",
     IssueCode.METRIC_INVALID: "The benchmark returned an undeclared or ill-typed metric.",
     IssueCode.CLEANUP_FAILED: "An environment or session could not be closed.",
+    IssueCode.ENDED_BY_OPERATOR: "An operator ended the phase (`agentcompass end`); what it left is evaluated.",
     IssueCode.WORKER_LOST: "Infrastructure failed for longer than its bounds allow.",
     IssueCode.CANCELLED: "The attempt was cancelled.",
     IssueCode.INTERNAL_ERROR: "AgentCompass itself failed; please report it.",

@@ -39,3 +39,15 @@ ISSUE_PHASES: dict[Phase, IssuePhase] = {
     Phase.ANALYZE: IssuePhase.EVALUATE,
 }
 """The issue phase that a failure in each phase belongs to."""
+
+ENDABLE_PHASES = frozenset(
+    {
+        Phase.OPEN_ENVIRONMENT,
+        Phase.PREPARE_TASK,
+        Phase.RUN_HARNESS,
+        Phase.RUN_TASK,
+        Phase.EVALUATE_ENVIRONMENT,
+        Phase.EVALUATE,
+    }
+)
+"""Those that an operator can end. The others end by themselves, within limits of their own."""

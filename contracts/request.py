@@ -89,8 +89,19 @@ class EnvironmentSetup(Contract):
     """How a sandbox is made; each provider says which keys it honours."""
 
     image: str | None = None
+    build_context: str | None = None
+    """An absolute folder on the worker with a Dockerfile; the image is built from it."""
+    dockerfile: str | None = None
+    """The Dockerfile's path below ``build_context``; default ``Dockerfile``."""
     build_timeout_seconds: float | None = Field(default=None, gt=0, le=MAX_SECONDS)
     workdir: str | None = None
+
+    @field_validator("build_context", "workdir")
+    @classmethod
+    def _absolute(cls, value: str | None) -> str | None:
+        if value is not None and not value.startswith("/"):
+            raise ValueError(f"{value!r} must be an absolute path")
+        return value
 
 
 class ResourceRequirements(Contract):

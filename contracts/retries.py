@@ -6,7 +6,7 @@ import re
 from enum import StrEnum
 
 from .base import Contract
-from .issues import Issue, IssuePhase, Severity
+from .issues import BLOCKING_CODES, Issue, IssueCode, IssuePhase, Severity
 from .plan import RetryPlan
 from .request import EvaluationMode
 
@@ -62,18 +62,39 @@ def decide_retry(
 
     ``used`` counts the retries already spent of the attempt's shared budget. Only the verifier is
     repeated when all that calls for a retry is its own trouble, it does not share the task's
-    environment (``none`` and ``fresh``), and an unscored result is stored.
+    environment (``none`` and ``fresh``), and an unscored result is stored. What an operator ended is not
+    executed again by itself; another run that reuses this one may.
     """
     if used >= policy.max_retries:
         return None
-    matching = matching_issues(issues, policy.retry_pattern_list)
+    ended = {item.phase for item in issues if item.code == IssueCode.ENDED_BY_OPERATOR}
+    others = [item for item in issues if item.code != IssueCode.ENDED_BY_OPERATOR]
+    matching = matching_issues(others, policy.retry_pattern_list)
     if not matching:
         return None
     issue, pattern = matching[0]
     separate = mode in (EvaluationMode.NONE, EvaluationMode.FRESH)
     only_evaluation = all(item.phase is IssuePhase.EVALUATE for item, _ in matching)
     scope = RetryScope.EVALUATE if separate and only_evaluation and has_result else RetryScope.ATTEMPT
+    if ended and (scope is RetryScope.ATTEMPT or IssuePhase.EVALUATE in ended):
+        return None
     return RetryDecision(scope=scope, stage=issue.phase, matched_pattern=pattern)
+
+
+def blocking_issue(issues: list[Issue]) -> Issue | None:
+    """The refusal of an account, which every other attempt would meet, too; ``None`` without one."""
+    return next(
+        (item for item in issues if item.severity is Severity.FATAL and item.code in BLOCKING_CODES), None
+    )
+
+
+def scope_when_unblocked(refused: Issue, mode: EvaluationMode, *, has_result: bool) -> RetryScope:
+    """What is executed again once somebody has mended the account: a judge's refusal does not cost the
+    agent's work, as long as that is stored and its environment is not needed."""
+    judged_apart = mode in (EvaluationMode.NONE, EvaluationMode.FRESH) and has_result
+    return (
+        RetryScope.EVALUATE if refused.phase is IssuePhase.EVALUATE and judged_apart else RetryScope.ATTEMPT
+    )
 
 
 def retry_delay(policy: RetryPlan, retry: int, unit: float) -> float:

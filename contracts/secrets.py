@@ -1,14 +1,15 @@
 """Secret references and the names of fields that hold secrets.
 
 A secret enters AgentCompass as a reference and is resolved by an activity at the moment of use:
-``env:NAME`` is an environment variable of the worker, ``file:/path`` a file it can read.
+``env:NAME`` is an environment variable of the worker, ``file:/path`` a file it can read, and
+``sealed:KEY_ID:DATA`` the secret itself, encrypted with a payload key that the worker has.
 """
 
 from __future__ import annotations
 
 import re
 
-_REFERENCE = re.compile(r"^(env:[A-Za-z_][A-Za-z0-9_]*|file:/.+)$")
+_REFERENCE = re.compile(r"^(env:[A-Za-z_][A-Za-z0-9_]*|file:/.+|sealed:[A-Za-z0-9._-]+:[A-Za-z0-9_=-]+)$")
 _SENSITIVE = re.compile(
     r"(^|[_\-.])(api[_-]?keys?|access[_-]?keys?|private[_-]?keys?|secrets?|secret[_-]?key|tokens?|"
     r"passwords?|passwd|credentials?|authorization|auth[_-]?header|bearer)$|^key$|apikey$|(?<!max)(?<!num)token$",
@@ -24,7 +25,7 @@ MASK = "***"
 
 
 def is_secret_reference(value: str) -> bool:
-    """True for ``env:NAME`` and ``file:/absolute/path``."""
+    """True for ``env:NAME``, ``file:/absolute/path`` and ``sealed:KEY_ID:DATA``."""
     return bool(_REFERENCE.match(value))
 
 

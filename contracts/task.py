@@ -30,6 +30,8 @@ class TaskSpec(Contract):
     evaluation_env_variables: dict[str, str] = Field(default_factory=dict)
     evaluation_environment_env_variables: dict[str, str] | None = None
     image: str | None = None
+    build_context: str | None = None
+    """An absolute folder on the worker with a Dockerfile, for environments that build images."""
     artifacts: list[ArtifactSpec] | None = None
     artifact_collect: list[ArtifactCommand] = Field(default_factory=list)
     run_timeout_seconds: float | None = Field(default=None, gt=0)

@@ -49,6 +49,7 @@ LIMITS_SIGNAL = "set_limits"
 CANCEL_REQUEST_SIGNAL = "cancel_request"
 CANCEL_TASK_SIGNAL = "cancel_task"
 RETRY_FAILED_SIGNAL = "retry_failed"
+END_UPDATE = "end"
 
 NAMESPACE = "agentcompass"
 """The namespace of the embedded server."""
@@ -123,6 +124,19 @@ class AttemptInput(Contract):
     attempts: AttemptsSpec
     heartbeat_timeout_seconds: float = 30.0
     cleanup_grace_seconds: float = 30.0
+
+
+class EndAttempt(Contract):
+    """Ask an attempt to end the phase that runs, and to go on with what it left."""
+
+    reason: str = Field(default="", max_length=500)
+
+
+class EndedPhase(Contract):
+    """What is being ended."""
+
+    phase: str
+    execution: int
 
 
 class ParkReason(StrEnum):

@@ -49,6 +49,7 @@ class RecordingContext:
         self.steps: list[TrajectoryStep] = []
         self.issues: list[Issue] = []
         self.checkpoints_saved = 0
+        self.uncharged_seconds = 0.0
         self._secrets = dict(secrets or {})
         self._artifacts = dict(artifacts or {})
         self._checkpoint: bytes | None = None
@@ -56,6 +57,13 @@ class RecordingContext:
     def remaining(self) -> float | None:
         """Seconds until the deadline, never negative; ``None`` without one."""
         return None if self.deadline is None else max(0.0, self.deadline - time.time())
+
+    def wait_uncharged(self, seconds: float) -> float:
+        """Moves the deadline; the seconds add up in ``uncharged_seconds``."""
+        self.uncharged_seconds += seconds
+        if self.deadline is not None:
+            self.deadline += seconds
+        return seconds
 
     def progress(self, message: str) -> None:
         """Remembered in ``messages``."""

@@ -7,27 +7,45 @@ from datetime import timedelta
 from typing import Any
 
 from temporalio import workflow
-from temporalio.common import SearchAttributeKey
-from temporalio.exceptions import FailureError
+from temporalio.common import SearchAttributeKey, VersioningBehavior
+from temporalio.exceptions import ApplicationError, FailureError
 
 with workflow.unsafe.imports_passed_through():
     from ..contracts.activities import (
+        END_PHASE,
         PLAN_ATTEMPT,
         SAVE_ATTEMPT,
         SAVE_RETRY,
         AttemptOutcome,
         AttemptPlan,
+        EndPhaseInput,
         ExecutionRef,
+        OperatorEnd,
         SaveAttemptInput,
         SaveRetryInput,
     )
-    from ..contracts.issues import BLOCKING_CODES, Issue, Severity
-    from ..contracts.phases import Phase
+    from ..contracts.issues import Issue
+    from ..contracts.outcomes import outcome_word
+    from ..contracts.phases import ENDABLE_PHASES, Phase
     from ..contracts.pool import Grant
-    from ..contracts.result import TaskStatus
-    from ..contracts.retries import RetryDecision, RetryScope, decide_retry, retry_delay
+    from ..contracts.retries import (
+        RetryDecision,
+        RetryScope,
+        blocking_issue,
+        decide_retry,
+        retry_delay,
+        scope_when_unblocked,
+    )
     from ..contracts.search_attributes import OUTCOME
-    from ..contracts.workflows import ATTEMPT_WORKFLOW, GO_SIGNAL, LEASE_SIGNAL, AttemptInput
+    from ..contracts.workflows import (
+        ATTEMPT_WORKFLOW,
+        END_UPDATE,
+        GO_SIGNAL,
+        LEASE_SIGNAL,
+        AttemptInput,
+        EndAttempt,
+        EndedPhase,
+    )
     from .calls import PhaseFailed, as_phase_failure, being_evicted, bookkeeping, in_background
     from .execution import Execution
     from .grace import Grace
@@ -38,7 +56,7 @@ with workflow.unsafe.imports_passed_through():
 _OUTCOME_KEY = SearchAttributeKey.for_keyword(OUTCOME)
 
 
-@workflow.defn(name=ATTEMPT_WORKFLOW)
+@workflow.defn(name=ATTEMPT_WORKFLOW, versioning_behavior=VersioningBehavior.PINNED)
 class AttemptWorkflow:
     """Decides how often an attempt is executed, and keeps the last execution."""
 
@@ -51,6 +69,8 @@ class AttemptWorkflow:
         self._parking = Parking()
         self._lines: list[str] = []
         self._leasing = Leasing(self._note)
+        self._phase: Phase | None = None
+        """What runs; ``None`` while the attempt waits."""
 
     @workflow.run
     async def run(self, input: AttemptInput) -> AttemptOutcome:
@@ -78,6 +98,8 @@ class AttemptWorkflow:
         word = outcome_word(outcome)
         workflow.upsert_search_attributes([_OUTCOME_KEY.value_set(word)])
         self._note(f"**{word}** {outcome.message}")
+        # Whoever asked for something in the last moment gets his answer.
+        await workflow.wait_condition(workflow.all_handlers_finished)
         return outcome
 
     async def _make_plan(self, input: AttemptInput) -> AttemptPlan:
@@ -91,13 +113,18 @@ class AttemptWorkflow:
         """Execute, and execute again while the retry budget and the policy say so; returns the retries."""
         retries = 0
         scope = RetryScope.EVALUATE if plan.resume_evaluation else RetryScope.ATTEMPT
+        kept: list[Issue] = []
         while True:
             execution = self._execution(plan)
             await execution.run(scope)
-            self._issues = execution.issues
-            if await self._unblocked():
+            self._issues, kept = [*kept, *execution.issues], []
+            refused = blocking_issue(self._issues)
+            if refused is not None and await self._unblocked(refused):
                 # Not a retry: the endpoint refused the account, and somebody has mended that.
-                scope = RetryScope.ATTEMPT
+                scope = scope_when_unblocked(refused, plan.mode, has_result=execution.has_result)
+                if scope is RetryScope.EVALUATE:  # of the same execution, whose result waits for its judge
+                    kept = [issue for issue in self._issues if issue != refused]
+                    continue
             else:
                 decision = decide_retry(
                     self._issues, plan.retry, retries, plan.mode, has_result=execution.has_result
@@ -119,16 +146,15 @@ class AttemptWorkflow:
             leasing=self._leasing,
         )
 
-    async def _unblocked(self) -> bool:
-        """Wait for the request to be resumed when the endpoint refused the account."""
-        refused = next((issue for issue in self._issues if _is_blocking(issue)), None)
-        if refused is None:
-            return False
+    async def _unblocked(self, refused: Issue) -> bool:
+        """Wait for the request to be resumed. False when there is none that could be."""
+        self._phase = None
         self._note(f"waiting: {refused.message}")
         return await self._parking.wait_for_resume(refused.message)
 
     async def _discard(self, plan: AttemptPlan, decision: RetryDecision, retry: int) -> None:
         """Keep the discarded execution for diagnosis, then wait without a slot."""
+        self._phase = None
         delay = retry_delay(plan.retry, retry, workflow.random().random())
         await bookkeeping(
             SAVE_RETRY,
@@ -177,11 +203,30 @@ class AttemptWorkflow:
         if grant is not None:
             self._leasing.granted(grant)
 
+    @workflow.update(name=END_UPDATE)
+    async def end(self, request: EndAttempt) -> EndedPhase:
+        """End the phase that runs, and go on with what it left."""
+        phase, ref = self._phase, self._ref
+        assert phase is not None  # the validator has looked in this same moment
+        self._note(f"an operator ends {phase}: {request.reason}")
+        end = OperatorEnd(phase=phase, reason=request.reason)
+        await bookkeeping(END_PHASE, EndPhaseInput(ref=ref, end=end), summary=f"end {phase}")
+        return EndedPhase(phase=phase, execution=ref.execution)
+
+    @end.validator
+    def _may_be_ended(self, request: EndAttempt) -> None:
+        del request
+        if self._phase is None:
+            raise ApplicationError("it waits; nothing runs that could be ended", type="NotEndable")
+        if self._phase not in ENDABLE_PHASES:
+            raise ApplicationError(f"it is in {self._phase}, which ends by itself", type="NotEndable")
+
     @property
     def _ref(self) -> ExecutionRef:
         return ExecutionRef(**self._input.ref.model_dump(), execution=self._number)
 
     def _enter(self, phase: Phase) -> None:
+        self._phase = phase
         suffix = f" (execution {self._number})" if self._number > 1 else ""
         self._note(f"{phase}{suffix}")
 
@@ -189,18 +234,3 @@ class AttemptWorkflow:
         """Show a line in the UI's details of the running workflow."""
         self._lines = [*self._lines[-19:], f"| {workflow.now():%H:%M:%S} | {line.replace('|', '/')} |"]
         workflow.set_current_details("| time | phase |\n|---|---|\n" + "\n".join(self._lines))
-
-
-def _is_blocking(issue: Issue) -> bool:
-    return issue.severity is Severity.FATAL and issue.code in BLOCKING_CODES
-
-
-def outcome_word(outcome: AttemptOutcome) -> str:
-    """One word for filters: passed, failed, scored, error, fatal or not_evaluated."""
-    if outcome.fatal:
-        return "fatal"
-    if outcome.success is not None:
-        return "passed" if outcome.success else "failed"
-    if outcome.error:
-        return "error"
-    return "scored" if outcome.status == TaskStatus.COMPLETED else "not_evaluated"

@@ -8,7 +8,7 @@ Temporal under the policies below. A failure with a meaning arrives as a non-ret
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from datetime import timedelta
 from typing import Any, TypeVar
 
@@ -56,11 +56,12 @@ LONGEST_PHASE = timedelta(days=30)
 
 
 class PhaseFailed(Exception):
-    """A phase ended with an issue instead of an outcome."""
+    """A phase ended with an issue instead of an outcome; ``beside`` it are those reported before."""
 
-    def __init__(self, issue: Issue) -> None:
+    def __init__(self, issue: Issue, beside: Sequence[Issue] = ()) -> None:
         super().__init__(issue.message)
         self.issue = issue
+        self.beside = list(beside)
 
 
 async def bookkeeping(
@@ -195,7 +196,8 @@ def as_phase_failure(error: FailureError, phase: Phase) -> BaseException:
     cause = error.cause if isinstance(error, ActivityError) else error
     if isinstance(cause, ApplicationError) and cause.details:
         try:
-            return PhaseFailed(Issue.model_validate(cause.details[0]))
+            issue, *beside = [Issue.model_validate(detail) for detail in cause.details]
+            return PhaseFailed(issue, beside)
         except ValidationError:
             pass  # an ApplicationError of somebody else; described below like any other cause
     return PhaseFailed(

@@ -89,7 +89,7 @@ class Execution:
                 self.has_result = True
                 await self._evaluate_apart()
         except PhaseFailed as failure:
-            self.issues.append(failure.issue)
+            self.issues += [failure.issue, *failure.beside]
 
     async def _run_all(self) -> None:
         plan = self._plan

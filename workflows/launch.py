@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 from temporalio import workflow
-from temporalio.common import SearchAttributeKey
+from temporalio.common import SearchAttributeKey, VersioningBehavior
 from temporalio.exceptions import FailureError, is_cancelled_exception
 
 with workflow.unsafe.imports_passed_through():
@@ -47,7 +47,7 @@ _OUTCOME = SearchAttributeKey.for_keyword(attributes.OUTCOME)
 _RUN_ID = SearchAttributeKey.for_keyword(attributes.RUN_ID)
 
 
-@workflow.defn(name=LAUNCH_WORKFLOW)
+@workflow.defn(name=LAUNCH_WORKFLOW, versioning_behavior=VersioningBehavior.AUTO_UPGRADE)
 class LaunchWorkflow:
     """Owns the deadline and how the launch ends; its requests are the roster's business."""
 

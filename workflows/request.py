@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 from temporalio import workflow
-from temporalio.common import SearchAttributeKey
+from temporalio.common import SearchAttributeKey, VersioningBehavior
 from temporalio.exceptions import FailureError, is_cancelled_exception
 
 with workflow.unsafe.imports_passed_through():
@@ -52,7 +52,7 @@ with workflow.unsafe.imports_passed_through():
     from .window import AttemptWindow
 
 
-@workflow.defn(name=REQUEST_WORKFLOW)
+@workflow.defn(name=REQUEST_WORKFLOW, versioning_behavior=VersioningBehavior.AUTO_UPGRADE)
 class RequestWorkflow:
     """Runs the tasks of one request; which attempts are in flight is the window's business."""
 

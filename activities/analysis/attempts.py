@@ -14,7 +14,7 @@ from ...contracts.analyzer import AnalysisFinding, Analyzer, AnalyzerResult
 from ...contracts.records import AttemptRecord, TaskRecord
 from ...contracts.result import RunResult
 from ..classification import describe, diagnostics_of, one_line
-from ..hooks import call_hook
+from ..hook_calls import call_hook
 from ..store import AttemptAnalysis, RunStore, TaskEntry, attempt_digest
 from .context import AnalysisContext
 

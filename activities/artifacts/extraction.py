@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ...contracts.artifacts import RefusedMember, is_excluded
-from . import links
-from .archive_reader import ArchiveReader, Member, MemberKind
+from ...plugins.archives import links
+from ...plugins.archives.archive_reader import ArchiveReader, Member, MemberKind
+from ...plugins.archives.links import Parts
+from ...plugins.archives.tree_writer import TreeWriter
 from .digest import FILE, FOLDER, LINK, Content, TreeEntry, summarize
-from .links import Parts
 from .meter import TransferMeter
-from .tree_writer import TreeWriter
 
 TOP = "content"
 """What the source is called in the folder that it is written to."""

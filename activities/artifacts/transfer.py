@@ -18,7 +18,7 @@ from ...contracts.artifacts import (
     RefusedMember,
 )
 from ...contracts.environment import EnvironmentSession
-from .archive_reader import ArchiveReader
+from ...plugins.archives.archive_reader import ArchiveReader
 from .extraction import TOP, Extracted, Extraction
 from .meter import TransferMeter
 from .tar_stream import stream_archive

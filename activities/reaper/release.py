@@ -7,7 +7,7 @@ import asyncio
 from ...contracts.request import EnvironmentSpec
 from ...plugins.registry import Registry
 from ..classification import describe
-from ..hooks import HOOK_FAILURES, call_hook, raise_if_cancelled
+from ..hook_calls import HOOK_FAILURES, call_hook, raise_if_cancelled
 from ..redaction import REDACTOR
 from ..services import build_environment
 from ..store.ledger import EnvironmentLedger

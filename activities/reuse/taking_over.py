@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import logging
 from collections.abc import Callable, Mapping
@@ -29,6 +28,7 @@ from ..store import (
     task_digest,
     worst_severity,
 )
+from ..threads import in_settled_thread
 from .history import remembered
 from .report import ReuseReport
 from .resuming import adopt_evaluation
@@ -45,12 +45,12 @@ async def take_over(
     """Take over everything that still counts. Running it twice is safe; the source is only read."""
     entries = target.task_entries()
     report = ReuseReport(source_run=source.reused_from.run_id, total_tasks=len(entries))
-    taking = await asyncio.to_thread(_TakingOver, components, target, source, success_of, report)
+    taking = await in_settled_thread(_TakingOver, components, target, source, success_of, report)
     for entry in entries:  # one at a time, so that a cancellation gets through
         if taking.work.has_anything(entry.task_id):
-            await asyncio.to_thread(taking.take, entry)
-    await asyncio.to_thread(taking.work.sync)
-    await asyncio.to_thread(target.mark_taken_over)
+            await in_settled_thread(taking.take, entry)
+    await in_settled_thread(taking.work.sync)
+    await in_settled_thread(target.mark_taken_over)
     report.log()
     return report
 

@@ -13,6 +13,7 @@ from .reservation import list_runs
 from .run_log import install_run_log, run_log_scope
 from .run_store import RunStore, open_store
 from .state import DriverRecord, RequestState, TaskEntry
+from .steps import RecordedStep, StepReader
 from .takeover import BorrowedRecord, TakeOver
 from .task_records import (
     AttemptAnalysis,
@@ -33,8 +34,10 @@ __all__ = [
     "EventSource",
     "ExecutionStore",
     "ProgressWriter",
+    "RecordedStep",
     "RequestState",
     "RunStore",
+    "StepReader",
     "TakeOver",
     "TaskEntry",
     "UnclassifiedRecordError",

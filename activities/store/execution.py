@@ -8,6 +8,7 @@ from pathlib import Path
 import orjson
 from pydantic import JsonValue, ValidationError
 
+from ...contracts.activities import OperatorEnd
 from ...contracts.plan import ExecutionPlan
 from ...contracts.result import RunResult, TrajectoryStep
 from ...contracts.task import PreparedTask
@@ -96,6 +97,14 @@ class ExecutionStore:
 
     def _checkpoint(self, phase: str) -> Path:
         return self._dir / f"checkpoint.{safe_component(phase)}.json"
+
+    def save_end(self, end: OperatorEnd) -> None:
+        """An operator's decision to end a phase; the last one counts."""
+        self._writer.write_state(self._dir / "end.json", end, durable=True)
+
+    def find_end(self) -> OperatorEnd | None:
+        """An operator's decision, if there is one."""
+        return find_model(self._dir / "end.json", OperatorEnd)
 
     def append_step(self, step: TrajectoryStep) -> None:
         """Make a finished step visible at once."""

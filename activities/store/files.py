@@ -159,7 +159,8 @@ def parse_model(data: bytes, model: type[ModelT], path: Path) -> ModelT:
         return model.model_validate_json(data)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-        place = ".".join(str(part) for part in first["loc"]) or "the file"
+        parts = (str(part) for part in first["loc"])
+        place = ".".join(part if part.isprintable() else repr(part) for part in parts) or "the file"
         more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
         raise RecordError(f"{path}: not a valid {model.__name__}: {place}: {first['msg']}{more}") from None
 

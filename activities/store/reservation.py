@@ -61,6 +61,17 @@ def reserve_by_time(
     raise RunDirectoryError(f"every run id from {run_id_at(started_at)} on is taken; give one with --run-id")
 
 
+def discard_reservation(path: Path, owner: DriverRecord) -> None:
+    """Remove the run directory that ``owner`` reserved and has not begun to use, and what it alone needed."""
+    holder = driver_of(path)
+    if holder is None or not holder.same_driver(owner):
+        return
+    leaving = path.parent / f"{_BUILDING_PREFIX}{os.getpid()}-{secrets.token_hex(6)}"
+    os.rename(path, leaving)  # in one step: nobody finds the half of a run
+    shutil.rmtree(leaving, ignore_errors=True)  # what stays is removed with the abandoned
+    _remove_empty([path.parent])
+
+
 def driver_of(path: Path) -> DriverRecord | None:
     """Who reserved ``path``; ``None`` when it is not a run directory of this program."""
     return find_model(path / _DRIVER, DriverRecord)

@@ -41,6 +41,7 @@ from .reopening import ReopenedTasks
 from .reservation import STATE_DIR, driver_of, reserve_by_time, reserve_directory
 from .run_files import RunFiles
 from .state import DriverRecord, RequestState, TaskEntry
+from .steps import StepReader
 from .task_records import (
     AttemptAnalysis,
     TaskRecords,
@@ -204,6 +205,10 @@ class RunStore:
             except FileNotFoundError:
                 continue  # its attempt ended while we looked
         return max(times, default=None)
+
+    def step_reader(self, task_id: str, attempt: int) -> StepReader:
+        """Reads the steps of a running attempt."""
+        return StepReader(self._state / "work" / task_file_stem(task_id) / f"a{attempt}")
 
     def _work(self, ref: AttemptRef) -> Path:
         return self._state / "work" / task_file_stem(ref.task_id) / f"a{ref.attempt}"

@@ -65,13 +65,13 @@ def run(
 
 
 def literal_store() -> StoreLiteral:
-    """Where a key that was written out goes: a private file, or nowhere with a cluster."""
-    from ..config import HomeSecretStore, refuse_literal
+    """Where a key that was written out goes: a private file, or with a cluster into the request, encrypted."""
+    from ..config import HomeSecretStore, cluster_store
     from ..connection import resolve_connection
     from ..home import home_folder
 
     if resolve_connection().mode == "cluster":
-        return refuse_literal
+        return cluster_store()
     return HomeSecretStore(home_folder())
 
 

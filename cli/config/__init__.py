@@ -8,6 +8,7 @@ from .resolve import ResolvedRun, resolve_run
 from .secret_store import (
     HomeSecretStore,
     StoreLiteral,
+    cluster_store,
     leave_literal,
     refuse_literal,
     refuse_literal_of_schedule,
@@ -23,6 +24,7 @@ __all__ = [
     "RunArguments",
     "ShownValue",
     "StoreLiteral",
+    "cluster_store",
     "effective_values",
     "file_values",
     "leave_literal",

@@ -1,7 +1,7 @@
 """Expansion of variables, and secrets turned into references on the way.
 
 What comes out of here goes into a workflow's input, which is kept. So a value of a field that
-holds secrets leaves as ``env:NAME`` or ``file:/path``, and a variable that looks like a secret
+holds secrets leaves as a reference (``contracts/secrets.py``), and a variable that looks like a secret
 is not expanded into any other field.
 """
 
@@ -80,7 +80,7 @@ class SecretFields:
             return self._reference(whole, place)
         if not text or is_secret_reference(text):
             return text
-        if text.startswith(("env:", "file:")):
+        if text.startswith(("env:", "file:", "sealed:")):
             raise ConfigurationError(f"{place}: a secret reference is env:NAME or file:/absolute/path")
         return self._keep(expand(text, self.env, place), place)
 

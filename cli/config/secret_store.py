@@ -7,6 +7,7 @@ import secrets
 from collections.abc import Callable
 from pathlib import Path
 
+from ...activities.encryption import KEY_VARIABLE, payload_keys, seal_secret
 from ...contracts.errors import ConfigurationError
 
 StoreLiteral = Callable[[str], str]
@@ -57,7 +58,8 @@ def refuse_literal(value: str) -> str:
     raise ConfigurationError(
         "a secret cannot be given literally to a Temporal cluster, because it would be recorded there; "
         "set it as an environment variable of the workers and write env:NAME here, "
-        "or mount a file into them and write file:/path"
+        "or mount a file into them and write file:/path; "
+        f"or set a payload encryption key ({KEY_VARIABLE}) here and for the workers"
     )
 
 
@@ -69,6 +71,14 @@ def refuse_literal_of_schedule(value: str) -> str:
         "exists; set it as an environment variable of the worker and write ${NAME} or env:NAME here, or keep it "
         "in a file and write file:/path"
     )
+
+
+def cluster_store() -> StoreLiteral:
+    """For a cluster: a secret travels encrypted if there is a payload key, else not at all.
+
+    Raises ``ConfigurationError`` for a payload key that cannot be used.
+    """
+    return refuse_literal if payload_keys() is None else seal_secret
 
 
 def leave_literal(value: str) -> str:

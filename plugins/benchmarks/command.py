@@ -32,6 +32,7 @@ ANSWER_CHARACTERS = 64 * 1024
 """Length to which the answer is cut, in its middle: a pattern is looked for at its end."""
 _ERROR_CHARACTERS = 8 * 1024
 OUTPUT_LIMIT_CODE = "command.output_limit"
+OUT_OF_MEMORY_CODE = "command.out_of_memory"
 
 
 class CommandParams(BenchmarkParams):
@@ -259,6 +260,8 @@ def _issues(finished: ExecResult) -> list[Issue]:
         )
     elif finished.output_limit_exceeded:
         code, message = OUTPUT_LIMIT_CODE, "the command was ended because it wrote too much"
+    elif finished.oom_killed:
+        code, message = OUT_OF_MEMORY_CODE, "the sandbox ran out of memory, and a process was killed for that"
     else:
         return []
     return [Issue(severity=Severity.ERROR, phase=IssuePhase.RUN, code=code, message=message)]

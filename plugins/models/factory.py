@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
 
@@ -28,6 +29,7 @@ def create_model_client(
     api_key: str,
     *,
     deadline: float | None = None,
+    uncharged: Callable[[float], float] | None = None,
     phase: IssuePhase = IssuePhase.RUN,
     log: Log | None = None,
     surroundings: Surroundings | None = None,
@@ -35,7 +37,8 @@ def create_model_client(
 ) -> ModelClient:
     """A client for ``spec``; ``api_key`` is the resolved key, ``""`` for none.
 
-    ``deadline`` is a Unix time that no try and no wait passes; ``phase`` is put into failures;
+    ``deadline`` is a Unix time that no try and no wait passes, but for waiting for a rate limit, when
+    ``uncharged`` (``AttemptContext.wait_uncharged``) moves it; ``phase`` is put into failures;
     ``conversation`` tells a script or recorder whose calls these are. ``surroundings`` replaces
     clock, sleep and dice in tests. Raises ``ConfigurationError`` for parameters that cannot be sent
     and scripts that cannot be read, ``StageFailure`` for a key that cannot be sent.
@@ -56,6 +59,7 @@ def create_model_client(
         PROTOCOLS[protocol](),
         api_key,
         deadline=deadline,
+        uncharged=uncharged,
         phase=phase,
         log=log or logging.getLogger(__name__),
         surroundings=surroundings,
@@ -77,6 +81,7 @@ def client_for_attempt(
         spec,
         context.resolve_secret(spec.api_key),
         deadline=min(limits, default=None),
+        uncharged=context.wait_uncharged,
         log=context.log,
         conversation=Conversation(context.task_id, context.attempt, answered),
     )
@@ -95,6 +100,8 @@ def model_problem(spec: ModelSpec) -> str | None:
         return str(error)
     if params.script is not None:
         return "model.params.script belongs to protocol scripted"
+    if params.record is not None and not Path(params.record).parent.is_dir():
+        return f"model.params.record: there is no folder {Path(params.record).parent}"
     if not spec.base_url and not spec.api_key:
         return (
             f"model {spec.id!r} has neither base_url nor api_key: "

@@ -6,7 +6,7 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import httpx
 from pydantic import ValidationError
@@ -49,6 +49,7 @@ class HttpModelClient(ModelClient):
         api_key: str,
         *,
         deadline: float | None,
+        uncharged: Callable[[float], float] | None,
         phase: IssuePhase,
         log: Log,
         surroundings: Surroundings | None,
@@ -59,6 +60,7 @@ class HttpModelClient(ModelClient):
         self._params = parse_model_params(spec)
         self._key = _Key(api_key)
         self._deadline = deadline
+        self._uncharged = uncharged
         self._phase = phase
         self._log = log
         self._surroundings = surroundings
@@ -84,6 +86,7 @@ class HttpModelClient(ModelClient):
                 try_once,
                 _policy(params),
                 deadline=self._deadline,
+                uncharged=self._wait_uncharged,
                 on_retry=self._say_retry,
                 surroundings=self._surroundings,
             )
@@ -143,6 +146,12 @@ class HttpModelClient(ModelClient):
                 f"redirected to {answer.headers.get('location', 'nowhere')}; is model.base_url right?"
             )
         return read_error(answer.body)
+
+    def _wait_uncharged(self, seconds: float) -> float:
+        granted = self._uncharged(seconds) if self._uncharged else 0.0
+        if self._deadline is not None:
+            self._deadline += granted  # of the calls that follow, too
+        return granted
 
     def _say_retry(self, fault: Fault, tries: int, delay: float) -> None:
         what = f"HTTP {fault.status}" if fault.status else fault.kind.value

@@ -4,7 +4,7 @@ Tried again, with doubling waits and full jitter (uniform between 0 and the boun
 tasks do not come back at once): connection faults, HTTP 408, 429 (unless the quota is used up),
 5xx and 529. ``Retry-After`` is a lower bound of the wait. A request that timed out and an answer
 that cannot be read may have been paid for: these are tried once more, not up to the limit. No
-wait leads past the deadline.
+wait leads past the deadline, which waiting for a rate limit moves.
 """
 
 from __future__ import annotations
@@ -49,6 +49,12 @@ class Fault:
     retry_after_seconds: float | None = None
     transient: bool = True
     """False when the same request cannot do better."""
+
+    @property
+    def throttled(self) -> bool:
+        """True when the endpoint has no room now: waiting for it is not the caller's time."""
+        asked_to_wait = self.retry_after_seconds is not None
+        return self.status in (429, 529) or (self.status == 503 and asked_to_wait)
 
 
 @dataclass(frozen=True)
@@ -135,12 +141,14 @@ async def call_with_retries(
     policy: RetryPolicy,
     *,
     deadline: float | None = None,
+    uncharged: Callable[[float], float] = lambda seconds: 0.0,
     on_retry: Callable[[Fault, int, float], None] = lambda fault, tries, delay: None,
     surroundings: Surroundings | None = None,
 ) -> Answered[AnswerT]:
     """Call ``try_once(timeout_seconds)`` until it answers. Raises :class:`GaveUp`.
 
-    ``deadline`` is a Unix time; ``on_retry`` hears of each failed try that is followed by another.
+    ``deadline`` is a Unix time; ``uncharged`` is told how long a rate limit makes the call wait and returns by
+    how much that moves the deadline; ``on_retry`` hears of each failed try that is followed by another.
     """
     around = surroundings or Surroundings()
     faults: list[Fault] = []
@@ -156,8 +164,12 @@ async def call_with_retries(
         if not isinstance(outcome, Fault):
             return Answered(outcome, len(faults) + 1, around.monotonic() - began)
         faults.append(outcome)
+        jitter = around.jitter()
+        if outcome.throttled and deadline is not None:
+            wait = next_delay(policy, faults, jitter=jitter, seconds_left=None)
+            deadline += uncharged(wait) if wait else 0.0
         left = None if deadline is None else deadline - around.now()
-        delay = next_delay(policy, faults, jitter=around.jitter(), seconds_left=left)
+        delay = next_delay(policy, faults, jitter=jitter, seconds_left=left)
         if delay is None:
             raise GaveUp(faults)
         on_retry(outcome, len(faults), delay)

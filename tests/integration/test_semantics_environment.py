@@ -14,6 +14,7 @@ from row_runs import Rows, finish, make_command_line, start_rows
 
 ALLOWLIST = {"network_mode": "allowlist", "allowed_hosts": ["a.org"]}
 POLICIES = {"run_network_policy": "no-network", "verifier_network_policy": ALLOWLIST}
+MODEL = ("--model-base-url", "http://models.example:8000/v1")
 FOREVER = [{"id": "endless", "do": {"collect_result": "forever"}}]
 
 QUEUE = [
@@ -28,16 +29,22 @@ def runs(embedded_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Itera
     """All at the same time, because a command line mostly waits."""
     lines = {}
 
-    def switching(name: str, tasks: list[dict[str, Any]], *options: str, **params: Any) -> Rows:
+    def switching(
+        name: str, tasks: list[dict[str, Any]], *options: str, env: str = "switching", **params: Any
+    ) -> Rows:
         line = lines[name]
         log = {"log": str(line.folder / "policies.jsonl")}
         # Of two --env flags the last one holds.
-        given = ("--env", "switching", "--env-params", json.dumps({**log, **params}))
+        given = ("--env", env, "--env-params", json.dumps({**log, **params}))
         return finish(line, start_rows(line, tasks, *given, *options))
 
     def collecting(name: str, *_: Any) -> Rows:
         limit = {"harness_result_timeout_seconds": 0.5}
         return finish(lines[name], start_rows(lines[name], FOREVER, execution=limit))
+
+    def hanging(name: str, *_: Any) -> Rows:
+        tasks = [{"id": str(number), "mode": "reuse", "run_timeout_seconds": 0.5} for number in range(3)]
+        return finish(lines[name], start_rows(lines[name], tasks, harness="rows_hanging"))
 
     plans = {
         "reuse": lambda name: switching(name, [{"id": "t", "mode": "reuse"}], **POLICIES),
@@ -47,6 +54,13 @@ def runs(embedded_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Itera
         "fresh": lambda name: switching(name, [{"id": "t", "mode": "fresh"}], **POLICIES),
         "none": lambda name: switching(name, [{"id": "t", "mode": "none"}], **POLICIES),
         "same": lambda name: switching(name, [{"id": "t", "mode": "reuse"}], network_policy="no-network"),
+        "model": lambda name: switching(name, [{"id": "t", "mode": "reuse"}], *MODEL, **POLICIES),
+        "model and allowlist": lambda name: switching(
+            name, [{"id": "t", "mode": "fresh"}], *MODEL, network_policy=ALLOWLIST
+        ),
+        "model, no switching": lambda name: switching(
+            name, [{"id": "t", "mode": "reuse"}], *MODEL, env="fixed", network_policy="no-network"
+        ),
         "build": lambda name: switching(
             name, [{"id": "t"}], open_seconds=60, setup={"build_timeout_seconds": 0.5}
         ),
@@ -55,6 +69,7 @@ def runs(embedded_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Itera
         ),
         "queue": lambda name: switching(name, QUEUE, "--provider-limit", "switching=1"),
         "collect": collecting,
+        "hanging": hanging,
     }
     lines.update({name: make_command_line(embedded_home, tmp_path_factory.mktemp(name)) for name in plans})
     try:
@@ -80,23 +95,41 @@ def kinds(run: Rows) -> list[str]:
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        ("reuse", ["open public", "switch no-network", "switch allowlist", "close"]),
+        ("reuse", ["open public", "switch no-network", "switch allowlist a.org", "close"]),
         # One that is kept is left with the policy that it began with.
-        ("kept", ["open public", "switch no-network", "switch allowlist", "switch public"]),
+        ("kept", ["open public", "switch no-network", "switch allowlist a.org", "switch public"]),
         (
             "fresh",
             [
                 *("open public", "switch no-network", "close"),
-                *("verifier: open public", "verifier: switch allowlist", "verifier: close"),
+                *("verifier: open public", "verifier: switch allowlist a.org", "verifier: close"),
             ],
         ),
         ("none", ["open public", "switch no-network", "close"]),
         ("same", ["open no-network", "close"]),
+        # The model's endpoint can be reached in the run phase, and in no other.
+        (
+            "model",
+            ["open public", "switch allowlist models.example:8000", "switch allowlist a.org", "close"],
+        ),
+        (
+            "model and allowlist",
+            [
+                *("open allowlist a.org", "switch allowlist a.org models.example:8000", "close"),
+                *("verifier: open allowlist a.org", "verifier: close"),
+            ],
+        ),
+        ("model, no switching", ["open allowlist models.example:8000", "close"]),
     ],
 )
 def test_each_phase_has_its_own_network_policy(runs: dict[str, Rows], name: str, expected: list[str]) -> None:
     runs[name].ended.expect(0)
     assert policies(runs[name]) == expected
+
+
+def test_the_model_s_address_is_no_part_of_the_plan(runs: dict[str, Rows]) -> None:
+    record = runs["model and allowlist"].attempt("t")
+    assert record["plan"]["run_network_policy"]["allowed_hosts"] == ["a.org"]
 
 
 def test_the_environment_of_an_attempt_is_gone_before_the_next_attempt_begins(runs: dict[str, Rows]) -> None:
@@ -146,3 +179,18 @@ def test_a_record_that_cannot_be_read_is_left_out_by_name(rows_command_line: Com
     [exclusion] = run.metrics["exclusions"]
     assert (exclusion["task_id"], exclusion["state"]) == ("torn", "unavailable")
     assert exclusion["reason"].startswith("details/torn.json: ")
+
+
+def test_a_hook_that_cannot_be_ended_does_not_hold_up_its_attempt(runs: dict[str, Rows]) -> None:
+    run = runs["hanging"]
+    run.ended.expect(0)  # its worker has left, too, although three threads of it hang
+    for task in "012":
+        assert run.issues(task) == [
+            ("error", "run", "harness_timeout"),
+            ("warning", "cleanup", "cleanup_failed"),
+        ]
+        assert run.correct(task) is True
+    [_, leak] = run.attempt("0")["issues"]
+    assert leak["message"] == (
+        "execute_task did not end when it was cancelled; it goes on in its worker, and nobody listens to it"
+    )

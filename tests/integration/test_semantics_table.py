@@ -6,6 +6,7 @@ happens in it, ``<phase>.<what>.<mode>``.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -207,6 +208,15 @@ def test_every_retry_is_told_in_the_progress_file(runs: dict[str, Rows]) -> None
     told = [event for event in runs["in vain"].events if event["event"] == "attempt_retry"]
     assert len(told) == sum(TABLE[phase, what].retried for phase, what, _ in CELLS) == 30
     assert {event["payload"]["matched_pattern"] for event in told} == {"fatal", "acme.transient"}
+
+
+def test_an_expected_failure_is_no_traceback_in_the_log_of_its_worker(
+    runs: dict[str, Rows], embedded_home: Path
+) -> None:
+    for run in runs.values():
+        launch = re.search(r"^Launch: (\S+) ", run.ended.stdout, re.MULTILINE)
+        assert launch is not None
+        assert "Traceback" not in (embedded_home / "workers" / f"{launch[1]}.log").read_text()
 
 
 def test_no_environment_is_left(runs: dict[str, Rows], embedded_home: Path) -> None:

@@ -156,6 +156,10 @@ class Running:
         """What Ctrl-C does."""
         self._process.send_signal(signal.SIGINT)
 
+    def terminate(self) -> None:
+        """What an init system or a container engine sends."""
+        self._process.terminate()
+
     def kill(self) -> None:
         """``kill -9``; its worker is a process of its own and stays."""
         self._process.kill()

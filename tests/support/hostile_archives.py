@@ -6,10 +6,10 @@ import io
 import tarfile
 from pathlib import Path
 
-from agentcompass.activities.artifacts.archive_reader import ArchiveReader
 from agentcompass.activities.artifacts.extraction import TOP, Extracted, Extraction
 from agentcompass.activities.artifacts.meter import TransferMeter
 from agentcompass.contracts import ArtifactLimits
+from agentcompass.plugins.archives.archive_reader import ArchiveReader
 
 
 def member(

@@ -29,6 +29,7 @@ def start_rows(
     execution: dict[str, Any] | None = None,
     benchmark: str = "rows",
     harness: str = "rows",
+    env: dict[str, str] | None = None,
 ) -> Running:
     """Start a run of these tasks; retries wait for next to nothing."""
     settings = {"retry_min_delay_seconds": 0.01, "retry_max_delay_seconds": 0.02, **(execution or {})}
@@ -37,6 +38,7 @@ def start_rows(
         *("--env", "host_process", "--progress", "none"),
         *("--benchmark-params", json.dumps({"tasks": list(rows)}), "--execution-params", json.dumps(settings)),
         *options,
+        env=env,
     )  # fmt: skip
 
 

@@ -32,7 +32,9 @@ from agentcompass.plugins.registry import ComponentKind, load_registry
 
 ROOT = Path(agentcompass.__file__).resolve().parent
 DOCS = ROOT / "docs"
-PAGES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md"), *(ROOT / "perf").glob("*.md")])
+PAGES = sorted(
+    [*ROOT.glob("*.md"), *DOCS.rglob("*.md"), *(ROOT / "perf").glob("*.md"), *(ROOT / "deploy").glob("*.md")]
+)
 USER_FILES = (RunInfo, RunParams, TaskRecord, AttemptRecord, ProgressSnapshot, ProgressEvent, RetryRecord)
 
 _FENCE = re.compile(r"^ *```.*?^ *```", re.DOTALL | re.MULTILINE)

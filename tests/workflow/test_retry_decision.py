@@ -10,7 +10,7 @@ from activity_fakes import issue
 from agentcompass.contracts.issues import Issue, IssuePhase, Severity
 from agentcompass.contracts.plan import RetryPlan
 from agentcompass.contracts.request import EvaluationMode
-from agentcompass.contracts.retries import decide_retry, retry_delay
+from agentcompass.contracts.retries import blocking_issue, decide_retry, retry_delay, scope_when_unblocked
 
 FATAL, ERROR, WARNING = Severity.FATAL, Severity.ERROR, Severity.WARNING
 RUN, EVALUATE, CLEANUP = IssuePhase.RUN, IssuePhase.EVALUATE, IssuePhase.CLEANUP
@@ -35,6 +35,8 @@ verifier = issue(ERROR, EVALUATE, "evaluation_failed", "KeyError: 'score'")
 timeout = issue(ERROR, RUN, "harness_timeout", "the run budget is used up")
 crash = issue(FATAL, RUN, "harness_failed", "it crashed")
 lost = issue(FATAL, IssuePhase.SETUP, "environment_lost", "gone")
+ended = issue(ERROR, RUN, "ended_by_operator", "run_harness was ended by an operator")
+ended_judge = issue(ERROR, EVALUATE, "ended_by_operator", "evaluate was ended by an operator")
 leak = issue(WARNING, CLEANUP, "cleanup_failed", "still there")
 
 ROWS = {
@@ -70,6 +72,13 @@ ROWS = {
         [timeout, judge], ("attempt", "evaluate", "fatal"), patterns=["harness_timeout"]
     ),
     "a verdict and a fatal of the run": Row([crash, judge], ("attempt", "run", "fatal")),
+    "an operator's decision, whatever the patterns": Row([ended], None, patterns=["."]),
+    "an operator's decision, and a failed collection": Row([ended, crash], None),
+    "an operator's decision, and a failed verdict": Row([ended, judge], ("evaluate", "evaluate", "fatal")),
+    "an operator's decision, and a failed verdict in the same environment": Row(
+        [ended, judge], None, mode="reuse"
+    ),
+    "a verdict that an operator ended": Row([ended_judge, judge], None),
     "a warning does not widen the scope": Row([judge, leak], ("evaluate", "evaluate", "fatal")),
 }
 
@@ -110,3 +119,35 @@ def test_the_delay_doubles_up_to_its_maximum_and_is_jittered(retry: int, unit: f
 
 def test_no_delay_when_it_is_configured_away() -> None:
     assert retry_delay(RetryPlan(min_delay_seconds=0, max_delay_seconds=0), 3, 0.9) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("issues", "code"),
+    [
+        ([], None),
+        ([timeout, crash], None),
+        ([leak, issue(FATAL, RUN, "model_quota")], "model_quota"),
+        ([issue(FATAL, EVALUATE, "judge_refused")], "judge_refused"),
+        ([issue(ERROR, RUN, "model_authentication")], None),
+    ],
+)
+def test_only_a_fatal_refusal_of_the_account_blocks(issues: list[Issue], code: str | None) -> None:
+    found = blocking_issue(issues)
+    assert (found.code if found else None) == code
+
+
+@pytest.mark.parametrize(
+    ("phase", "mode", "has_result", "scope"),
+    [
+        (EVALUATE, "none", True, "evaluate"),
+        (EVALUATE, "fresh", True, "evaluate"),
+        (EVALUATE, "reuse", True, "attempt"),
+        (EVALUATE, "none", False, "attempt"),
+        (RUN, "none", True, "attempt"),
+    ],
+)
+def test_a_judge_s_refusal_costs_the_agent_s_work_only_where_its_environment_is_needed(
+    phase: IssuePhase, mode: str, has_result: bool, scope: str
+) -> None:
+    found = scope_when_unblocked(issue(FATAL, phase), EvaluationMode(mode), has_result=has_result)
+    assert found.value == scope

@@ -13,11 +13,11 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from ....contracts.environment import ProcessStatus
+from ..shared.naming import file_name
 from .command_line import CommandLine
 from .directory import EnvironmentDirectory
 from .ending import end_members, wait_until_gone
 from .membership import Scope
-from .naming import file_name
 from .process_table import ProcessIdentity, is_alive
 
 _SUPERVISOR = Path(__file__).with_name("supervisor.py")

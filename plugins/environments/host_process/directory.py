@@ -14,7 +14,7 @@ from pydantic import Field, TypeAdapter
 
 from ....contracts.base import Contract
 from ....contracts.environment import EnvironmentHandle
-from .naming import file_name
+from ..shared.naming import file_name
 from .removal import remove_tree
 
 PROVIDER = "host_process"

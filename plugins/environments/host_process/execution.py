@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO
 
 from ....contracts.environment import ExecResult
-from .cancellation import finish
+from ..shared.cancellation import finish
 from .captured import captured_output, cut, pause_before_check
 from .command_line import CommandLine
 from .directory import EnvironmentDirectory

@@ -8,8 +8,8 @@ import threading
 import uuid
 from pathlib import Path
 
+from ..shared.tree_copy import Links, copy_file, copy_tree, open_regular
 from .directory import EnvironmentDirectory
-from .tree_copy import Links, copy_file, copy_tree, open_regular
 
 
 def read_file(directory: EnvironmentDirectory, path: str, max_bytes: int | None) -> bytes:

@@ -16,8 +16,8 @@ from ....contracts.environment import (
     ExecResult,
     ProcessStatus,
 )
+from ..shared.cancellation import finish
 from . import files
-from .cancellation import finish
 from .command_line import CommandLine, require_own_user
 from .detached import DetachedProcess
 from .directory import EnvironmentDirectory

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from docker_engine import IMAGE, require_engine
 from environment_providers import ProviderUnderTest
 
 from agentcompass.contracts import Environment, EnvironmentSession, EnvironmentSpec
@@ -30,7 +31,20 @@ def host_process(folder: Path) -> ProviderUnderTest:
     )
 
 
-PROVIDERS: dict[str, Callable[[Path], ProviderUnderTest]] = {"host_process": host_process}
+def docker(folder: Path) -> ProviderUnderTest:
+    """Containers of an image that has a POSIX shell and the small tools, and nothing else."""
+    del folder
+    require_engine()
+    return ProviderUnderTest(
+        target="agentcompass.plugins.environments.docker:Docker",
+        params={"image": IMAGE, "pull": "never", "grace_seconds": 0.5},
+        spec=EnvironmentSpec(id="docker"),
+        output_limit_bytes=LIMIT_BYTES,
+        limited={"max_output_bytes": LIMIT_BYTES},
+    )
+
+
+PROVIDERS: dict[str, Callable[[Path], ProviderUnderTest]] = {"docker": docker, "host_process": host_process}
 
 
 @pytest.fixture(params=sorted(PROVIDERS))

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import uuid
 from typing import Any
 
 import pytest
 from environment_providers import ProviderUnderTest, pid_written_to, runs_inside
 
-from agentcompass.contracts import Environment, EnvironmentLostError, EnvironmentSession
+from agentcompass.contracts import (
+    Environment,
+    EnvironmentHandle,
+    EnvironmentLostError,
+    EnvironmentSession,
+    NetworkPolicy,
+)
 
 
 async def test_opening_an_id_twice_gives_the_same_sandbox(
@@ -136,13 +143,60 @@ async def test_closing_ends_a_command_that_somebody_waits_for(
 async def test_sandboxes_are_listed_by_label_until_they_are_closed(
     provider: ProviderUnderTest, environment: Environment[Any]
 ) -> None:
-    labels = {"launch": "listing", "task": "Aufgabe ä/1", "expiry": "1790000000"}
+    launch = f"listing {uuid.uuid4().hex}"
+    labels = {"launch": launch, "task": "Aufgabe ä/1", "expiry": "1790000000"}
     opened = await environment.open(provider.open_request(labels=labels))
-    found = await environment.list_environments({"launch": "listing", "task": "Aufgabe ä/1"})
-    assert [(record.handle, record.labels) for record in found] == [(opened.handle, labels)]
-    assert await environment.list_environments({"launch": "listing", "task": "other"}) == []
-    await environment.close(opened.handle)
-    assert await environment.list_environments({"launch": "listing"}) == []
+    try:
+        found = await environment.list_environments({"launch": launch, "task": "Aufgabe ä/1"})
+        assert [(record.handle, record.labels) for record in found] == [(opened.handle, labels)]
+        assert await environment.list_environments({"launch": launch, "task": "other"}) == []
+    finally:
+        await environment.close(opened.handle)
+    assert await environment.list_environments({"launch": launch}) == []
+
+
+async def test_closing_needs_no_more_than_the_id_as_after_an_opening_that_was_cut_off(
+    environment: Environment[Any], session: EnvironmentSession
+) -> None:
+    await environment.close(EnvironmentHandle(provider=session.handle.provider, id=session.handle.id))
+    with pytest.raises(EnvironmentLostError):
+        await environment.attach(session.handle)
+
+
+async def test_closing_an_id_that_was_never_opened_does_nothing(
+    environment: Environment[Any], session: EnvironmentSession
+) -> None:
+    await environment.close(EnvironmentHandle(provider=session.handle.provider, id="ac-never-opened-a1-e1"))
+    assert (await session.exec("true")).ok
+
+
+async def test_what_is_listed_can_be_closed_by_whoever_lists_it(
+    provider: ProviderUnderTest, environment: Environment[Any]
+) -> None:
+    launch = f"releasing {uuid.uuid4().hex}"
+    opened = await environment.open(provider.open_request(labels={"launch": launch}))
+    for record in await provider.make().list_environments({"launch": launch}):
+        await environment.close(record.handle)
+    with pytest.raises(EnvironmentLostError):
+        await environment.attach(opened.handle)
+
+
+async def test_a_network_policy_switches_and_the_sandbox_goes_on(
+    environment: Environment[Any], session: EnvironmentSession
+) -> None:
+    if not environment.capabilities.switches_network:
+        pytest.skip("this provider cannot switch")
+    await session.start_process("agent", "echo on; exec sleep 600")
+    for mode in environment.capabilities.network_modes:
+        await session.set_network_policy(NetworkPolicy(network_mode=mode))
+        assert (await session.exec("echo on")).stdout.text == "on\n"
+    status = await session.process_status("agent")
+    assert status is not None and status.running
+
+
+async def test_an_endpoint_is_a_url_or_nothing(session: EnvironmentSession) -> None:
+    endpoint = await session.endpoint(8080)
+    assert endpoint is None or endpoint.startswith(("http://", "https://"))
 
 
 async def test_a_renewed_lease_is_told_by_the_provider(

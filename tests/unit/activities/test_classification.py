@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 
 import pytest
+from pydantic import ValidationError
 
 from agentcompass.activities.classification import classify, describe, diagnostics_of, make_issue
 from agentcompass.activities.redaction import REDACTOR
@@ -37,6 +38,21 @@ def no_status(kind: FaultKind) -> StageFailure:
 
 def named(severity: Severity, phase: IssuePhase, code: str) -> StageFailure:
     return StageFailure(Issue(severity=severity, phase=phase, code=code, message="said by its author"))
+
+
+def raised(
+    outer: Exception, inner: BaseException, *, hidden: bool = False, implicit: bool = False
+) -> Exception:
+    """``outer`` as it is after it was raised from, or while handling, ``inner``."""
+    try:
+        try:
+            raise inner
+        except BaseException as error:
+            if implicit:
+                raise outer  # noqa: B904 - what this makes is the subject
+            raise outer from (None if hidden else error)
+    except Exception as error:
+        return error
 
 
 BOOM = ValueError("boom")
@@ -77,7 +93,11 @@ ROWS = [
     ("a model that is slow before the run", named(ERROR, IssuePhase.RUN, "model_timeout"), Phase.START_HARNESS, ERROR, "run", "model_timeout"),
     ("judge breaks its protocol", named(FATAL, IssuePhase.EVALUATE, "judge_failed"), Phase.EVALUATE, FATAL, "evaluate", "judge_failed"),
     ("judge takes too long", no_status(FaultKind.TIMEOUT), Phase.EVALUATE, FATAL, "evaluate", "judge_failed"),
-    ("judge refuses the key", model(401), Phase.EVALUATE, FATAL, "evaluate", "judge_failed"),
+    ("judge refuses the key", model(401), Phase.EVALUATE, FATAL, "evaluate", "judge_refused"),
+    ("judge refuses the account", model(402), Phase.EVALUATE, FATAL, "evaluate", "judge_refused"),
+    ("judge has no key", named(FATAL, IssuePhase.SETUP, "secret_unavailable"), Phase.EVALUATE, FATAL, "evaluate", "secret_unavailable"),
+    ("judge is limited", model(429), Phase.EVALUATE, FATAL, "evaluate", "judge_failed"),
+    ("a refusal that the author calls a failed judge", raised(named(FATAL, IssuePhase.EVALUATE, "judge_failed"), model(403)), Phase.EVALUATE, FATAL, "evaluate", "judge_refused"),
     ("judge is down", model(502), Phase.EVALUATE, FATAL, "evaluate", "judge_failed"),
     ("judge refuses the input", model(400), Phase.EVALUATE, FATAL, "evaluate", "judge_failed"),
     ("cleanup raises", BOOM, Phase.CLOSE_ENVIRONMENT, WARNING, "cleanup", "cleanup_failed"),
@@ -90,21 +110,6 @@ ROWS = [
 def test_classification(error: Exception, phase: Phase, severity: Severity, where: str, code: str) -> None:
     issue = classify(error, phase)
     assert (issue.severity, issue.phase, issue.code) == (severity, where, code)
-
-
-def raised(
-    outer: Exception, inner: BaseException, *, hidden: bool = False, implicit: bool = False
-) -> Exception:
-    """``outer`` as it is after it was raised from, or while handling, ``inner``."""
-    try:
-        try:
-            raise inner
-        except BaseException as error:
-            if implicit:
-                raise outer  # noqa: B904 - what this makes is the subject
-            raise outer from (None if hidden else error)
-    except Exception as error:
-        return error
 
 
 def test_a_named_failure_counts_when_it_was_wrapped() -> None:
@@ -213,3 +218,24 @@ def test_huge_diagnostics_keep_both_ends() -> None:
     assert text.startswith("ValueError: a")
     assert text.endswith("z\n")
     assert "characters left out" in text
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("Traceback (most recent call last):\n  File x\nKeyError: 'a'\n", "KeyError: 'a'"),
+        ("the tests failed:\n\n  3 of 7\n  (see the log)", "the tests failed: 3 of 7"),
+        ("\n\n first \n second", "first"),
+        (":\n:\n:", ": : :"),
+    ],
+)
+def test_the_line_of_a_long_text_is_the_one_that_says_most(text: str, line: str) -> None:
+    assert make_issue(ERROR, IssuePhase.RUN, "x", text).message == line
+
+
+def test_a_failed_validation_names_its_fields() -> None:
+    with pytest.raises(ValidationError) as caught:
+        Issue.model_validate({"severity": "bad", "phase": "run", "message": "m"})
+    assert describe(caught.value) == (
+        "ValidationError: Issue.severity: Input should be 'fatal', 'error' or 'warning'; Issue.code: Field required"
+    )

@@ -153,7 +153,10 @@ async def test_it_sees_the_whole_scored_result_and_which_execution_it_is(store: 
     ("does", "error"),
     [
         (raises, "KeyError: 'no such thing'"),
-        (returns_nonsense, "ValidationError: 1 validation error for list[AnalysisFinding]"),
+        (
+            returns_nonsense,
+            "ValidationError: list[AnalysisFinding].0: Input should be a valid dictionary or instance of AnalysisFinding",
+        ),
         (
             returns_what_is_no_json,
             "PydanticSerializationError: Unable to serialize unknown type: <class 'object'>",

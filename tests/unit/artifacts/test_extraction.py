@@ -10,10 +10,10 @@ from hostile_archives import Extractor, archive, folder, link, member, reasons
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agentcompass.activities.artifacts.archive_reader import BrokenArchiveError
 from agentcompass.activities.artifacts.digest import content_of
 from agentcompass.activities.artifacts.meter import LimitExceededError
 from agentcompass.contracts import ArtifactKind, ArtifactLimits
+from agentcompass.plugins.archives.archive_reader import BrokenArchiveError
 
 
 def test_a_tree_is_written_and_described(extract: Extractor) -> None:

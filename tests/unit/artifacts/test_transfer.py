@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from environment_providers import eventually, pid_written_to, runs_inside
 
-from agentcompass.activities.artifacts.archive_reader import BrokenArchiveError
 from agentcompass.activities.artifacts.meter import LimitExceededError, TransferMeter
 from agentcompass.activities.artifacts.tar_stream import tar_stream
 from agentcompass.activities.artifacts.transfer import Transfer
 from agentcompass.contracts import ArtifactLimits, ArtifactSpec, ArtifactStatus, EnvironmentSession
+from agentcompass.plugins.archives.archive_reader import BrokenArchiveError
 
 OUT = ArtifactSpec(source="{workdir}/out")
 LEFTOVERS = r"""

@@ -107,7 +107,9 @@ def test_a_wrong_type_is_shown(tmp_path: Path) -> None:
     assert _error(path, b'{"name": 5}') == f"{path}:1: 'name': Input should be a valid string, got 5"
 
 
-@pytest.mark.parametrize("data", [b"not gzip", gzip.compress(b'{"name": "Ulm"}')[:-6]])
+@pytest.mark.parametrize(
+    "data", [b"not gzip", gzip.compress(b'{"name": "Ulm"}')[:-6]], ids=["no gzip", "cut off"]
+)
 def test_a_damaged_gzip_file_is_refused(tmp_path: Path, data: bytes) -> None:
     path = tmp_path / "cities.jsonl.gz"
     assert _error(path, data).startswith(f"data set '{path}' is not a complete gzip file: ")

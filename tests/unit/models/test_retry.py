@@ -198,3 +198,50 @@ async def test_each_retry_is_announced_before_its_wait() -> None:
         surroundings=time.surroundings,
     )
     assert heard == [(503, 1, 1.0, 0)]
+
+
+@pytest.mark.parametrize(
+    ("fault", "throttled"),
+    [
+        (status_fault(429), True),
+        (status_fault(529), True),
+        (status_fault(503, retry_after=2.0), True),
+        (status_fault(503), False),
+        (status_fault(500, retry_after=2.0), False),
+        (REFUSED, False),
+    ],
+)
+async def test_only_waiting_for_room_moves_the_deadline(fault: Fault, throttled: bool) -> None:
+    time, asked = FakeTime(jitter=0.5), list[float]()
+    outcomes: list[str | Fault] = [fault, "fine"]
+
+    async def try_once(seconds: float) -> str | Fault:
+        return outcomes.pop(0)
+
+    def uncharged(seconds: float) -> float:
+        asked.append(seconds)
+        return seconds
+
+    answered = call_with_retries(
+        try_once, POLICY, deadline=1000.1, uncharged=uncharged, surroundings=time.surroundings
+    )
+    if throttled:
+        assert (await answered).answer == "fine"
+        assert asked == time.slept
+    else:
+        with pytest.raises(GaveUp):
+            await answered
+        assert asked == []
+
+
+async def test_a_wait_that_is_charged_after_all_does_not_pass_the_deadline() -> None:
+    time = FakeTime()
+
+    async def try_once(seconds: float) -> str | Fault:
+        return status_fault(429, retry_after=30.0)
+
+    with pytest.raises(GaveUp):
+        await call_with_retries(
+            try_once, POLICY, deadline=1020.0, uncharged=lambda _: 10.0, surroundings=time.surroundings
+        )
+    assert time.slept == []

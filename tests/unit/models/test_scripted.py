@@ -152,3 +152,9 @@ def test_an_answer_that_was_cut_before_it_began_says_so() -> None:
 def test_a_tool_call_alone_is_an_output() -> None:
     response = ModelResponse(tool_calls=[ToolCall(name="f")])
     assert require_output(response) is response
+
+
+def test_a_recording_into_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    record = {"record": str(tmp_path / "absent" / "answers.jsonl")}
+    refusal = model_problem(ModelSpec(id="m", base_url="http://127.0.0.1:1", params=record))
+    assert refusal == f"model.params.record: there is no folder {tmp_path / 'absent'}"

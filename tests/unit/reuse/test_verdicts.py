@@ -46,3 +46,13 @@ def test_attempt_counts_unless_it_failed_or_was_about_something_else(
     found: AttemptRecord, patterns: list[str] | None, verdict: Verdict
 ) -> None:
     assert judge(found, SAME, patterns) is verdict
+
+
+@pytest.mark.parametrize(
+    ("patterns", "verdict"), [(None, Verdict.REUSED), (["^ended_by_operator$"], Verdict.MATCHED)]
+)
+def test_what_an_operator_ended_is_executed_again_by_a_run_that_asks_for_it(
+    patterns: list[str] | None, verdict: Verdict
+) -> None:
+    ended = Issue(severity=Severity.ERROR, phase=IssuePhase.RUN, code="ended_by_operator", message="by hand")
+    assert judge(record().model_copy(update={"issues": [ended]}), SAME, patterns) is verdict

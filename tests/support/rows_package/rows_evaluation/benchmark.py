@@ -9,12 +9,15 @@ from agentcompass.contracts import (
     EnvironmentSession,
     ExecutionPlan,
     HarnessFreeBenchmark,
+    IssuePhase,
+    Message,
     PreparedTask,
     RunRequest,
     RunResult,
     TaskInput,
     TaskSpec,
 )
+from agentcompass.plugins.models.factory import create_model_client
 
 from .script import RowsParams, act, row_of
 
@@ -82,9 +85,18 @@ class Rows(Benchmark[RowsParams]):
         action = row.action("evaluate", context)
         if action == "none":
             return None  # type: ignore[return-value]  # as a careless author's would
+        if action == "judge":
+            await ask_judge(request, context)
         extra = {**result.extra, "prepare": prepared.metadata.get("prepare"), "evaluate": printed}
         metrics = METRICS.get(action, {"correct": result.final_answer == "ok"})
         return result.model_copy(update={"metrics": metrics, "extra": extra})
+
+
+async def ask_judge(request: RunRequest, context: AttemptContext) -> None:
+    """Call the request's model as a judge."""
+    key = context.resolve_secret(request.model.api_key)
+    async with create_model_client(request.model, key, phase=IssuePhase.EVALUATE, log=context.log) as client:
+        await client.generate([Message(role="user", content="is it right?")])
 
 
 class RowsFree(Rows, HarnessFreeBenchmark[RowsParams]):
@@ -103,3 +115,17 @@ class RowsFree(Rows, HarnessFreeBenchmark[RowsParams]):
         row = row_of(request, prepared.task_id)
         printed = await act(row, "run_task", context, env)
         return RunResult(task_id=prepared.task_id, final_answer="ok", extra={"run": printed})
+
+
+class SlowRowsFree(RowsFree):
+    """The same with activities of their own, which heartbeat."""
+
+    id = "rows_free_slow"
+    quick_hooks = frozenset()
+
+
+class SlowRows(Rows):
+    """With a harness, in activities of their own."""
+
+    id = "rows_slow"
+    quick_hooks = frozenset()

@@ -68,6 +68,14 @@ class Switching(HostProcess):
         return session
 
     def _note(self, environment: str, what: str, policy: NetworkPolicy | None = None) -> None:
-        mode = policy.network_mode.value if policy else ""
+        said = " ".join((policy.network_mode, *policy.allowed_hosts)) if policy else ""
         with self.params.log.open("a") as file:
-            file.write(json.dumps([environment, what, mode]) + "\n")
+            file.write(json.dumps([environment, what, said]) + "\n")
+
+
+class Fixed(Switching):
+    """One that keeps the policy with which it was opened."""
+
+    id = "fixed"
+    description = "switching, without switching"
+    capabilities = Switching.capabilities.model_copy(update={"switches_network": False})

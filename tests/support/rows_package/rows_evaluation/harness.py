@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass
 
 from agentcompass.contracts import (
@@ -13,6 +14,7 @@ from agentcompass.contracts import (
     PreparedTask,
     RunRequest,
     RunResult,
+    blocking,
 )
 
 from .script import Row, act, row_of
@@ -83,3 +85,20 @@ class SlowRowsAgent(RowsAgent):
 
     id = "rows_slow"
     quick_hooks = frozenset()
+
+
+class HangingAgent(SlowRowsAgent):
+    """Hangs in a thread of its own, from which nothing can take it."""
+
+    id = "rows_hanging"
+
+    @blocking
+    async def execute_task(
+        self,
+        session: Session,
+        prepared: PreparedTask,
+        request: RunRequest,
+        plan: HarnessPlan,
+        context: AttemptContext,
+    ) -> None:
+        threading.Event().wait()

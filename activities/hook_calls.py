@@ -1,0 +1,145 @@
+"""Calling hooks of extensions, so that one which does not end cannot hold up its attempt.
+
+A hook runs in a task of its own, one declared ``@blocking`` in a thread with an event loop of its own.
+When it is to end (its budget, a cancellation, an operator) it is cancelled and gets some seconds; one
+that goes on all the same is abandoned: nobody waits for it, what it returns is ignored, and whoever
+called it is told. Python offers no way to kill a thread; its worker takes it along when it ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import logging
+import threading
+from collections.abc import Callable, Coroutine
+from typing import Any, Generic, TypeVar
+
+from ..contracts.component import is_blocking
+
+T = TypeVar("T")
+Hook = Callable[..., Coroutine[Any, Any, T]]
+
+HOOK_FAILURES = (Exception, SystemExit, asyncio.CancelledError)
+"""What a hook may raise: anything. Also ``sys.exit``, which must not end the worker."""
+
+PATIENCE_SECONDS = 10.0
+"""What a cancelled hook gets to end in order: to end what it started in a slow sandbox, say."""
+
+_log = logging.getLogger(__name__)
+
+
+def raise_if_cancelled(error: BaseException) -> None:
+    """Raise a cancellation of this very task again; a stray one, of something a hook awaited, is a failure."""
+    task = asyncio.current_task()
+    if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
+        raise error
+
+
+def _log_abandoned(name: str) -> None:
+    _log.warning("%s does not end although it was cancelled; it is left to itself", name)
+
+
+async def call_hook(
+    hook: Hook[T],
+    *arguments: Any,
+    abandoned: Callable[[str], None] = _log_abandoned,
+    patience: float = PATIENCE_SECONDS,
+) -> T:
+    """Call a hook. ``abandoned`` hears the name of one that was cancelled and does not end."""
+    # The hook's exit must come out here: raised through a task, it would end the event loop.
+    call: _Call[T] = _ThreadCall(hook, arguments) if is_blocking(hook) else _TaskCall(hook, arguments)
+    done = call.start()
+    try:
+        await asyncio.wait([done])
+    except asyncio.CancelledError:
+        call.cancel()
+        try:
+            await asyncio.wait([done], timeout=patience)
+        finally:
+            if not done.done():
+                abandoned(getattr(hook, "__name__", "a hook"))
+        raise
+    return call.outcome()
+
+
+class _Call(Generic[T]):
+    """A hook on its way; what it returned or raised is there when its future is done."""
+
+    def __init__(self, hook: Hook[T], arguments: tuple[Any, ...]) -> None:
+        self._hook = hook
+        self._arguments = arguments
+        self._value: T
+        self._error: BaseException | None = None
+
+    def start(self) -> asyncio.Future[None]:
+        raise NotImplementedError
+
+    def cancel(self) -> None:
+        raise NotImplementedError
+
+    def outcome(self) -> T:
+        """What the hook returned. Raises what it raised."""
+        if self._error is not None:
+            raise self._error
+        return self._value
+
+    async def _run(self) -> None:
+        try:
+            self._value = await self._hook(*self._arguments)
+        except HOOK_FAILURES as error:  # raised again where the hook was called
+            self._error = error
+
+
+class _TaskCall(_Call[T]):
+    """In this event loop."""
+
+    def start(self) -> asyncio.Future[None]:
+        self._task = asyncio.create_task(self._run())
+        return self._task
+
+    def cancel(self) -> None:
+        self._task.cancel()
+
+
+class _ThreadCall(_Call[T]):
+    """In a thread of its own and not in one of the pool, whose threads everything else needs."""
+
+    def start(self) -> asyncio.Future[None]:
+        self._caller = asyncio.get_running_loop()
+        self._done: asyncio.Future[None] = self._caller.create_future()
+        self._inner: tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]] | None = None
+        context = contextvars.copy_context()
+        name = f"hook {getattr(self._hook, '__name__', '')}"
+        threading.Thread(target=context.run, args=(self._in_thread,), name=name, daemon=True).start()
+        return self._done
+
+    def cancel(self) -> None:
+        """Cancels what the hook awaits, if it awaits anything."""
+        if self._inner is None:
+            return
+        loop, task = self._inner
+        try:
+            loop.call_soon_threadsafe(task.cancel)
+        except RuntimeError:
+            return  # its loop is closed: it has just ended
+
+    def _in_thread(self) -> None:
+        async def main() -> None:
+            task = asyncio.current_task()
+            assert task is not None
+            self._inner = asyncio.get_running_loop(), task
+            await self._run()
+
+        try:
+            asyncio.run(main())
+        except BaseException as error:  # the end of the thread: whoever called must hear of it
+            self._error = self._error or error
+        try:
+            self._caller.call_soon_threadsafe(self._tell)
+        except RuntimeError:
+            return  # the worker has ended meanwhile
+
+    def _tell(self) -> None:
+        if not self._done.done():
+            self._done.set_result(None)

@@ -1,0 +1,1 @@
+"""Archives and trees of unknown origin: reading and writing them without being led astray."""

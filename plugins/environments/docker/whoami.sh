@@ -1,0 +1,2 @@
+# The user and group that commands run as.
+echo "$(id -u) $(id -g)"

@@ -1,0 +1,1 @@
+"""What several environments use: names, copying of trees, finishing under cancellation."""

@@ -1,0 +1,88 @@
+"""An agent in a container goes on while its worker is dead, and ends once."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import docker
+import pytest
+from command_line import CommandLine, kill_and_wait, wait_for
+from docker_engine import IMAGE, containers_of, require_engine
+from gated_runs import CONFIG, QUICK_HEARTBEAT
+from run_directory import status_of
+
+PACKAGE = Path(__file__).parents[1] / "support" / "followed_package"
+
+
+@pytest.fixture
+def client() -> docker.DockerClient:
+    return require_engine()
+
+
+def env() -> dict[str, str]:
+    paths = [str(PACKAGE), os.environ.get("PYTHONPATH", "")]
+    return {"PYTHONPATH": os.pathsep.join(path for path in paths if path)}
+
+
+def inside(client: docker.DockerClient, container: str, command: str) -> bytes:
+    """What a command prints in the container; nothing before it runs."""
+    try:
+        output: bytes = (
+            client.containers.get(container).exec_run(["sh", "-c", command], workdir="/workspace").output
+        )
+    except docker.errors.APIError:
+        return b""
+    return output
+
+
+def created(client: docker.DockerClient, launch: str, since: float) -> list[dict[str, Any]]:
+    """What the engine has on record of containers made for a launch."""
+    filters = {"type": "container", "event": "create", "label": f"agentcompass.label.launch={launch}"}
+    return list(client.events(since=int(since) - 1, until=int(time.time()) + 1, filters=filters, decode=True))
+
+
+def test_an_agent_in_a_container_survives_its_worker_and_ends_once(
+    command_line: CommandLine, client: docker.DockerClient
+) -> None:
+    began = time.time()
+    config = command_line.folder / "heartbeat.yaml"
+    config.write_text(CONFIG.format(heartbeat_timeout_seconds=QUICK_HEARTBEAT), encoding="utf-8")
+    params = json.dumps({"image": IMAGE, "pull": "never"})
+    running = command_line.start(
+        *(
+            "run",
+            "followed",
+            "none",
+            "none",
+            "--env",
+            "docker",
+            "--env-params",
+            params,
+            "--config",
+            str(config),
+        ),
+        env=env(),
+    )
+    launch = running.launch_id
+    try:
+        [container] = wait_for("the container", lambda: containers_of(client, launch=launch))
+        wait_for("the agent", lambda: inside(client, container, "cat starts") == b"started\n")
+
+        kill_and_wait(running.worker_pid)
+        inside(client, container, "touch go")
+        running.wait().expect(0)
+
+        [run_dir] = command_line.run_dirs
+        assert status_of(run_dir) == "completed"
+        [detail] = (run_dir / "details").glob("*.json")
+        [attempt] = json.loads(detail.read_bytes())["attempts"].values()
+        assert attempt["metrics"] == {"correct": True}
+        assert len(created(client, launch, began)) == 1
+        assert containers_of(client, launch=launch) == []
+    finally:
+        for left in containers_of(client, launch=launch):
+            client.api.remove_container(left, force=True)

@@ -1,0 +1,135 @@
+"""The image is built, serves a queue as a container, and is stopped politely."""
+
+from __future__ import annotations
+
+import functools
+import http.server
+import json
+import os
+import shutil
+import subprocess
+import threading
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from base_image import import_base_image, reason_for_no_engine, remove_images, wheels
+from cluster import Cluster, free_port
+from command_line import wait_for
+
+import agentcompass
+
+ROOT = Path(agentcompass.__file__).resolve().parent
+REASON = reason_for_no_engine()
+
+if REASON and os.environ.get("CI") and shutil.which("dockerd"):
+    raise RuntimeError(f"CI has a Docker engine, but {REASON}")
+pytestmark = pytest.mark.skipif(bool(REASON), reason=REASON)
+
+
+def docker(*arguments: str) -> str:
+    done = subprocess.run(["docker", *arguments], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"docker {' '.join(arguments)}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
+    return done.stdout.strip()
+
+
+class _Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, format: str, *arguments: object) -> None:
+        """Says nothing."""
+
+
+@pytest.fixture(scope="module")
+def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The image, built from deploy/Dockerfile with the packages that pip finds here."""
+    folder = tmp_path_factory.mktemp("image")
+    mark = uuid.uuid4().hex[:8]
+    base, stage, tag = (f"agentcompass-test-{name}:{mark}" for name in ("base", "build", "worker"))
+    import_base_image(folder, base)
+    try:
+        with wheels(folder, f"{ROOT}[encryption]") as house:
+            handler = functools.partial(_Quiet, directory=str(house))
+            with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+                threading.Thread(target=server.serve_forever, daemon=True).start()
+                packages = f"http://127.0.0.1:{server.server_address[1]}/"
+                settings = {
+                    "BASE_IMAGE": base,
+                    "PIP_NO_INDEX": "1",
+                    "PIP_FIND_LINKS": packages,
+                    "EXTRAS": "encryption",
+                }
+                arguments = [item for pair in settings.items() for item in ("--build-arg", "=".join(pair))]
+                file = str(ROOT / "deploy" / "Dockerfile")
+                command = ("build", "--network", "host", "--file", file, *arguments)
+                # The first stage by a name, too, or it would stay behind as an image without one.
+                docker(*command, "--target", "build", "--tag", stage, str(ROOT))
+                docker(*command, "--tag", tag, str(ROOT))
+                server.shutdown()
+        yield tag
+    finally:
+        remove_images(tag, stage, base)
+
+
+@pytest.fixture
+def container(image: str, cluster: Cluster, tmp_path: Path) -> Iterator[tuple[str, int]]:
+    """A worker of the cluster; its name and the port of its health."""
+    results = tmp_path / "results"
+    results.mkdir()
+    results.chmod(0o777)
+    name, port = f"agentcompass-test-{uuid.uuid4().hex[:8]}", free_port()
+    variables = {
+        "TEMPORAL_ADDRESS": cluster.address,
+        "TEMPORAL_NAMESPACE": cluster.command_line.env["TEMPORAL_NAMESPACE"],
+    }
+    given = [item for pair in variables.items() for item in ("--env", "=".join(pair))]
+    options = ("--detach", "--init", "--network", "host", "--read-only", "--cap-drop", "ALL", "--name", name)
+    places = (
+        "--volume",
+        f"{tmp_path}:{tmp_path}",
+        "--tmpfs",
+        "/tmp",
+        "--tmpfs",
+        "/home/agentcompass:uid=10001",
+    )
+    flags = ("--task-queue", cluster.queue, "--health-address", f"127.0.0.1:{port}", "--drain-seconds", "5")
+    docker("run", *options, *given, *places, image, "worker", *flags)
+    try:
+        yield name, port
+    finally:
+        subprocess.run(["docker", "rm", "--force", name], capture_output=True, check=False)
+
+
+def test_image_runs_as_a_user_without_rights_and_knows_its_version(image: str) -> None:
+    assert (
+        docker("run", "--rm", "--network", "none", image, "--version")
+        == f"agentcompass {agentcompass.__version__}"
+    )
+    assert docker("run", "--rm", "--network", "none", "--entrypoint", "id", image, "-u") == "10001"
+    settings = json.loads(docker("inspect", image))[0]["Config"]
+    assert (settings["User"], settings["StopSignal"]) == ("10001:10001", "SIGTERM")
+    assert settings["Healthcheck"]["Test"][0] == "CMD"
+
+
+def test_container_serves_a_queue_and_drains_when_it_is_stopped(
+    cluster: Cluster, container: tuple[str, int]
+) -> None:
+    name, _ = container
+    rows = [{"id": "q1", "question": "2 + 2?", "answer": "4"}]
+    results = str(cluster.command_line.folder / "results")
+    ended = cluster.run_questions(rows, "--results-dir", results).expect(0)
+    assert "1/1 tasks evaluated" in ended.stdout
+    docker("stop", "--time", "60", name)
+    state = json.loads(docker("inspect", name))[0]["State"]
+    assert state["ExitCode"] == 0, "SIGTERM drained it; killed would be 137"
+    logs = subprocess.run(["docker", "logs", name], capture_output=True, text=True, check=False)
+    assert "draining" in logs.stderr
+
+
+def test_health_check_of_the_image_asks_the_worker(container: tuple[str, int], image: str) -> None:
+    name, port = container
+    [test] = [json.loads(docker("inspect", image))[0]["Config"]["Healthcheck"]["Test"][1:]]
+    command = [part.replace(":8080", f":{port}") for part in test]
+    wait_for(
+        "health",
+        lambda: subprocess.run(["docker", "exec", name, *command], capture_output=True).returncode == 0,
+    )
