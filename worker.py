@@ -7,19 +7,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import hashlib
 import logging
 import os
 import signal
-import socket
 import sys
 import time
-import uuid
 from collections.abc import AsyncIterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import timedelta
-from pathlib import Path
 from typing import Literal, NoReturn
 
 from temporalio.client import Client, WorkflowExecutionStatus
@@ -29,6 +25,8 @@ from temporalio.worker import Interceptor, Worker, WorkerConfig
 
 from .activities.data_converter import data_converter
 from .activities.environment_census import keep_counting
+from .activities.host import home_folder, host_name
+from .activities.reaper import Reaper, ReaperLoop
 from .activities.redaction import RedactingFilter
 from .activities.registration import activity_methods
 from .activities.services import Services, WorkerSettings
@@ -43,12 +41,16 @@ from .cli.serving.health import Health, serving_health
 from .cli.serving.runtime import create_runtime
 from .cli.serving.tracing import tracing
 from .cli.worker_process import LaunchWorker
-from .contracts.workflows import launch_workflow_id
+from .contracts.workflows import POOL_QUEUE, launch_workflow_id
+from .plugins.registry import load_registry
+from .workflows.provider_pool import ProviderPoolWorkflow
 from .workflows.registration import WORKFLOWS
 from .workflows.runner import sandbox
 
 DEFAULT_TASK_QUEUE = "agentcompass"
 _LOG = logging.getLogger("agentcompass.worker")
+_TOLD = frozenset({_LOG.name, "agentcompass.reaper"})
+"""Loggers whose every line goes to standard error."""
 
 HEARTBEAT_THROTTLE = timedelta(seconds=1)
 """The SDK's default holds heartbeats back for most of their timeout: details would die with the
@@ -60,6 +62,14 @@ DRAIN_SECONDS = 10.0
 LAUNCH_PATIENCE_SECONDS = 30.0
 
 _LAUNCH_OVER = "launch is over"
+
+POOLS_AGAIN_SECONDS = 5.0
+
+REAPER_SECONDS = 300.0
+"""Between two looks for environments that were left behind on this machine."""
+
+LAST_SWEEP_SECONDS = 20.0
+"""What the removal of a launch's own left-over environments may take at its end."""
 
 _SPARE_THREADS = 16
 """For what is not an activity's own work: looking up names, draining."""
@@ -85,19 +95,13 @@ class WorkerOptions:
 
 def host_queue() -> str:
     """The queue of this machine, for environments that live on it."""
-    try:
-        machine = Path("/etc/machine-id").read_text(encoding="ascii").strip()
-    except OSError:
-        machine = f"{uuid.getnode():x}"
-    # Containers of one image share a machine id, but not a host name.
-    digest = hashlib.sha256(f"{machine}/{socket.gethostname()}".encode()).hexdigest()[:8]
-    return f"host/{socket.gethostname()}-{digest}"
+    return f"host/{host_name()}"
 
 
 @contextlib.asynccontextmanager
 async def running_worker(
     client: Client, options: WorkerOptions, *, interceptors: Sequence[Interceptor] = (), metrics: MetricMeter
-) -> AsyncIterator[None]:
+) -> AsyncIterator[Services]:
     """Serve the queue, and this machine's own one, until the block is left; then drain."""
     queue = options.task_queue
     settings = WorkerSettings(queue, queue if options.private else host_queue())
@@ -137,7 +141,39 @@ async def running_worker(
         if options.metrics_address is not None:
             counting = asyncio.create_task(keep_counting(services))
             stack.callback(counting.cancel)
-        yield
+        serving = asyncio.create_task(_serve_pools(services, shared))
+        stack.push_async_callback(_cancel, serving)
+        yield services
+
+
+async def _serve_pools(services: Services, shared: WorkerConfig) -> None:
+    """Serve the pools as soon as there is one: they have a queue of their own, because launches of an
+    embedded server share none, and those of a cluster not always."""
+    # The worker that this one replaces may have left attempts that wait for a pool.
+    while not services.pools.found.is_set():
+        try:
+            await services.pools.look()
+            break
+        except RPCError as error:
+            _LOG.warning("pools cannot be looked for: %s", error.message)
+            await asyncio.sleep(POOLS_AGAIN_SECONDS)
+    await services.pools.found.wait()
+    versioned = "deployment_config" in shared
+    options: WorkerConfig = {
+        **shared,
+        "task_queue": POOL_QUEUE,
+        "workflows": [ProviderPoolWorkflow],
+        "no_remote_activities": True,
+        "workflow_runner": sandbox(services.client.data_converter, versioned=versioned),
+        "max_cached_workflows": 20,
+    }
+    await Worker(**options).run()
+
+
+async def _cancel(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task
 
 
 def _provide_threads(concurrency: int) -> None:
@@ -152,7 +188,7 @@ def set_up_logging() -> None:
     install_run_log()
     handler = logging.StreamHandler()
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
-    handler.addFilter(lambda record: record.levelno >= logging.WARNING or record.name == _LOG.name)
+    handler.addFilter(lambda record: record.levelno >= logging.WARNING or record.name in _TOLD)
     handler.addFilter(RedactingFilter())  # tracebacks of extensions and of the SDK may hold anything
     logging.getLogger().addHandler(handler)
 
@@ -173,15 +209,31 @@ async def run_worker(options: WorkerOptions) -> None:
             serving = running_worker(
                 connection.client, options, interceptors=interceptors, metrics=runtime.metric_meter
             )
-            async with serving:
+            async with serving as services:
+                reaper = ReaperLoop(
+                    Reaper(services, load_registry(), home_folder(), host_name()),
+                    every_seconds=REAPER_SECONDS,
+                )
+                sweeping = asyncio.create_task(reaper.run())
                 health.phase = "serving"
                 _LOG.info("serving task queue %s as %s, %s", options.task_queue, os.getpid(), version)
                 ended = await _first_reason_to_leave(connection, options, stop)
                 health.phase = "draining"
                 _LOG.info("draining")
-    if options.private and ended.get_name() == _LAUNCH_OVER:
+    is_over = ended.get_name() == _LAUNCH_OVER
+    await _end_sweeping(sweeping, reaper, options.until_closed if is_over else "")
+    if options.private and is_over:
         LaunchWorker(agentcompass_home(), options.until_closed).forget()  # nobody may follow it to its end
     ended.result()  # raises why a watcher gave up
+
+
+async def _end_sweeping(sweeping: asyncio.Task[None], reaper: ReaperLoop, launch_id: str) -> None:
+    """Stop looking after environments; first remove what attempts of a launch that is over have left."""
+    await _cancel(sweeping)
+    if launch_id:
+        with contextlib.suppress(TimeoutError):  # the next worker of this machine goes on with it
+            async with asyncio.timeout(LAST_SWEEP_SECONDS):
+                await reaper.once(launch_id)
 
 
 async def _first_reason_to_leave(

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from temporalio import activity
+from temporalio.service import RPCError
 
 from ..contracts.activities import (
     CLOSE_ENVIRONMENT,
@@ -19,19 +20,26 @@ from ..contracts.activities import (
     PhaseOutcome,
     environment_id,
 )
-from ..contracts.environment import Environment, EnvironmentSession, OpenRequest
+from ..contracts.environment import Environment, EnvironmentHandle, EnvironmentSession, OpenRequest
+from ..contracts.environment_labels import LEASE_SECONDS, EnvironmentOwner
 from ..contracts.issues import IssueCode, Severity
 from ..contracts.network import NetworkPolicy
 from ..contracts.phases import ISSUE_PHASES, Phase
+from ..contracts.request import EnvironmentSpec
 from .boundary import activity_boundary, failed
-from .classification import make_issue
+from .classification import describe, make_issue
+from .hook_calls import HOOK_FAILURES, raise_if_cancelled
+from .host import host_name
 from .phase import PhaseScope, phase_scope
 from .phase_limit import PhaseLimit
+from .pool_client import release_place
+from .redaction import REDACTOR
 from .services import Services, resolve_variables
 from .store.kept import note_kept
+from .store.ledger import LedgerEntry
 
-EXPIRY_SECONDS = 24 * 3600.0
-"""The label after which a sandbox that nobody renews may be removed."""
+_LONGEST_TURN_SECONDS = 60.0
+"""For a turn that lies too far ahead, because the clocks of two machines differ."""
 
 
 class Environments:
@@ -50,19 +58,22 @@ class Environments:
             spec = scope.plan.evaluation_environment if input.for_evaluation else scope.plan.environment
             spec = spec or scope.plan.environment
             environment = scope.environment(spec)
-            rates = scope.store.request_state().runtime.env_open_qps
-            await self._services.open_rate.wait(spec.id, rates.get(spec.id, 0.0))
+            await self._wait_for_turn(scope, spec, input.not_before)
+            found = environment_id(input.ref, for_evaluation=input.for_evaluation)
+            labels = owner_of(scope, await self._services.namespace()).labels()
+            self._note_intent(scope, environment, found, spec, labels)
             with scope.hooks():
                 baseline = spec.network_policy or NetworkPolicy()
                 policy = baseline if input.for_evaluation else scope.opening_policy()
                 request = OpenRequest(
-                    environment_id=environment_id(input.ref, for_evaluation=input.for_evaluation),
+                    environment_id=found,
                     spec=spec,
                     network_policy=policy,
                     env_variables=resolve_variables(spec.env_variables),
-                    labels=labels_of(scope),
+                    labels=labels,
                 )
                 session = await _opened(scope, environment, request)
+            scope.store.environments.note_handle(session.handle)
             self._services.environments_used[spec.id] = environment
             self._services.metrics.environment_opened(spec.id)
             if scope.plan.keep_environment:
@@ -71,6 +82,36 @@ class Environments:
             return OpenedEnvironment(
                 handle=session.handle, task_queue=self._services.settings.host_queue if bound else None
             )
+
+    async def _wait_for_turn(
+        self, scope: PhaseScope, spec: EnvironmentSpec, not_before: float | None
+    ) -> None:
+        """The turn that a pool gave, a few seconds ahead at most; without a pool, this process's own rate."""
+        if not_before is not None:
+            await asyncio.sleep(min(max(0.0, not_before - time.time()), _LONGEST_TURN_SECONDS))
+            return
+        rates = scope.store.request_state().runtime.env_open_qps
+        await self._services.open_rate.wait(spec.id, rates.get(spec.id, 0.0))
+
+    def _note_intent(
+        self,
+        scope: PhaseScope,
+        environment: Environment[Any],
+        environment_id: str,
+        spec: EnvironmentSpec,
+        labels: dict[str, str],
+    ) -> None:
+        """Before anything exists: whoever finds it later knows whose it is, and how to remove it."""
+        entry = LedgerEntry(
+            environment_id=environment_id,
+            provider=spec.id,
+            params=spec.params,
+            labels=labels,
+            host=host_name() if environment.capabilities.host_bound else "",
+            opened_at=time.time(),
+        )
+        scope.store.environments.add(entry)
+        self._services.open_runs.note(scope.ref.run_dir)
 
     @activity.defn(name=CLOSE_ENVIRONMENT.name)
     @activity_boundary
@@ -82,17 +123,26 @@ class Environments:
             if evaluation is not None and input.handle.id.endswith("-v"):
                 spec = evaluation
             grace = max(scope.store.request_state().runtime.cleanup_grace_seconds, 5.0)
-            limit = asyncio.timeout(grace)
             with scope.hooks(), self._counted(spec.id):
                 try:
-                    async with limit:
-                        await scope.call(scope.environment(spec).close, input.handle)
-                except TimeoutError:
-                    if not limit.expired():
-                        raise
-                    message = f"not closed within {grace:g} s (cleanup_grace_seconds); it may still be there"
-                    raise TimeoutError(message) from None
+                    await _closed(scope, scope.environment(spec), input.handle, grace)
+                except HOOK_FAILURES as error:
+                    raise_if_cancelled(error)
+                    reason = REDACTOR.text(describe(error))
+                    scope.store.environments.note_failed_removal(input.handle.id, reason)
+                    raise
+            scope.store.environments.remove(input.handle.id)
+            if input.pool:
+                await self._give_back(scope, input.pool, input.handle.id)
             return PhaseOutcome(issues=scope.context.issues)
+
+    async def _give_back(self, scope: PhaseScope, pool: str, environment_id: str) -> None:
+        """Its place is free now. A pool that does not hear of it finds out when the attempt is over."""
+        workflow_id = activity.info().workflow_id or ""
+        try:
+            await release_place(self._services.client, pool, workflow_id, environment_id)
+        except RPCError as error:
+            scope.context.log.warning("the pool of %s was not told: %s", pool, error)
 
     @contextlib.contextmanager
     def _counted(self, provider: str) -> Iterator[None]:
@@ -123,14 +173,33 @@ async def _opened(
         raise failed(issue, scope.context.issues) from None
 
 
-def labels_of(scope: PhaseScope) -> dict[str, str]:
+async def _closed(
+    scope: PhaseScope, environment: Environment[Any], handle: EnvironmentHandle, grace: float
+) -> None:
+    """Remove it within ``grace`` seconds. Raises what the provider raises, and ``TimeoutError``."""
+    limit = asyncio.timeout(grace)
+    try:
+        async with limit:
+            await scope.call(environment.close, handle)
+    except TimeoutError:
+        if not limit.expired():
+            raise
+        message = (
+            f"not closed within {grace:g} s (cleanup_grace_seconds); it is tried again by a later worker"
+        )
+        raise TimeoutError(message) from None
+
+
+def owner_of(scope: PhaseScope, namespace: str) -> EnvironmentOwner:
     """Who owns a sandbox, for listing, and for whoever cleans up."""
     state = scope.store.request_state()
-    return {
-        "launch": state.launch_id,
-        "request": state.request_key,
-        "task": scope.ref.task_id,
-        "attempt": str(scope.ref.attempt),
-        "execution": str(scope.ref.execution),
-        "expiry": str(int(time.time() + EXPIRY_SECONDS)),
-    }
+    return EnvironmentOwner(
+        launch=state.launch_id,
+        request=state.request_key,
+        task=scope.ref.task_id,
+        attempt=scope.ref.attempt,
+        execution=scope.ref.execution,
+        expiry=time.time() + LEASE_SECONDS,
+        keep=scope.plan.keep_environment,
+        temporal=namespace,
+    )

@@ -27,6 +27,7 @@ from .classification import classify, describe, diagnostics_of
 from .context import PhaseContext
 from .heartbeat import heartbeating
 from .hook_calls import HOOK_FAILURES, Hook, call_hook, raise_if_cancelled
+from .leases import Leases
 from .model_access import with_model_access
 from .phase_limit import PhaseLimit
 from .services import RequestComponents, Services, build_environment, resolve_variables
@@ -51,6 +52,7 @@ class PhaseScope:
     task: TaskSpec
     plan: ExecutionPlan
     context: PhaseContext
+    leases: Leases
     timings: dict[str, float] = field(default_factory=dict)
     posted: list[Future[None]] = field(default_factory=list)
     """Events on their way to the disk."""
@@ -124,7 +126,9 @@ class PhaseScope:
     async def attach(self, handle: EnvironmentHandle, *, for_evaluation: bool = False) -> EnvironmentSession:
         """A session on the living environment; its commands get the phase's variables."""
         spec = (self.plan.evaluation_environment if for_evaluation else None) or self.plan.environment
-        session = await self.environment(spec).attach(handle)
+        environment = self.environment(spec)
+        session = await environment.attach(handle)
+        self.leases.hold(environment, handle)
         session.add_variables(self._phase_variables(spec))
         return session
 
@@ -198,6 +202,7 @@ async def phase_scope(services: Services, ref: ExecutionRef, phase: Phase) -> As
     store = services.store(ref.run_dir)
     with run_log_scope(ref.run_dir):
         execution = store.execution(ref)
+        context = PhaseContext(ref, phase, execution, spent_seconds=spent_so_far())
         scope = PhaseScope(
             services=services,
             ref=ref,
@@ -207,10 +212,11 @@ async def phase_scope(services: Services, ref: ExecutionRef, phase: Phase) -> As
             components=services.components(ref.run_dir),
             task=store.task(ref.task_index),
             plan=execution.load_plan(),
-            context=PhaseContext(ref, phase, execution, spent_seconds=spent_so_far()),
+            context=context,
+            leases=Leases(store.environments, context.log),
         )
         scope.context.on_step = lambda step: services.metrics.model_calls(scope.components.request, [step])
-        async with heartbeating(lambda: scope.context.spent_seconds):
+        async with heartbeating(lambda: scope.context.spent_seconds), scope.leases.renewing():
             try:
                 with services.metrics.phase(phase):
                     yield scope

@@ -77,8 +77,24 @@ class PlanAttempt:
                 input.task_id, input.attempt
             ) and await asyncio.to_thread(resumes_evaluation, store, input, plan, task_digest(task))
             finished = store.attempt(input.task_id, input.attempt) is not None
-        found = self._for_workflow(components, plan, store.request_state().runtime)
-        return found.model_copy(update={"resume_evaluation": resumed, "finished": finished})
+        runtime = store.request_state().runtime
+        pooled = await self._pooled(plan, runtime)
+        found = self._for_workflow(components, plan, runtime, pooled)
+        return found.model_copy(update={"resume_evaluation": resumed, "finished": finished, "pooled": pooled})
+
+    async def _pooled(self, plan: ExecutionPlan, runtime: LaunchRuntime) -> list[str]:
+        """The environments that a pool gives places or turns for.
+
+        Also without limits over all launches: where several processes open environments of one launch, they
+        keep to its rate together.
+        """
+        specs = (plan.environment, plan.evaluation_environment)
+        shared = not self._services.settings.private
+        return [
+            name
+            for name in sorted({spec.id for spec in specs if spec is not None})
+            if (shared and runtime.env_open_qps.get(name, 0.0) > 0) or await self._services.pools.has(name)
+        ]
 
     def _plan(self, components: RequestComponents, task: TaskSpec, attempt: int) -> ExecutionPlan:
         plan, request = plan_attempt(components, task, attempt), components.request
@@ -91,7 +107,7 @@ class PlanAttempt:
         return plan
 
     def _for_workflow(
-        self, components: RequestComponents, plan: ExecutionPlan, runtime: LaunchRuntime
+        self, components: RequestComponents, plan: ExecutionPlan, runtime: LaunchRuntime, pooled: list[str]
     ) -> AttemptPlan:
         budgets = plan.budgets
         evaluation = plan.evaluation_environment
@@ -110,13 +126,13 @@ class PlanAttempt:
             collect_timeout_seconds=collection_seconds(
                 plan, with_hook=overrides_collection(components.benchmark)
             ),
-            quick_phases=self._quick_phases(components, plan, runtime),
+            quick_phases=self._quick_phases(components, plan, runtime, pooled),
             host_bound=components.environment.capabilities.host_bound,
             cleanup_grace_seconds=runtime.cleanup_grace_seconds,
         )
 
     def _quick_phases(
-        self, components: RequestComponents, plan: ExecutionPlan, runtime: LaunchRuntime
+        self, components: RequestComponents, plan: ExecutionPlan, runtime: LaunchRuntime, pooled: list[str]
     ) -> list[str]:
         """Phases whose hooks are all declared quick, and that need no particular host."""
         environment, benchmark, harness = components.environment, components.benchmark, components.harness
@@ -124,7 +140,7 @@ class PlanAttempt:
         anywhere = self._services.settings.private or not environment.capabilities.host_bound
         # With a rate an opening may have to wait for its turn, which is not quick.
         rated = runtime.env_open_qps.get(plan.environment.id, 0.0) > 0
-        if anywhere and not rated and "open" in environment.quick_hooks:
+        if anywhere and not rated and not pooled and "open" in environment.quick_hooks:
             quick += [Phase.OPEN_ENVIRONMENT, Phase.EVALUATE_ENVIRONMENT]
         if anywhere and "close" in environment.quick_hooks:
             quick.append(Phase.CLOSE_ENVIRONMENT)

@@ -60,7 +60,9 @@ class QuickExecutions:
         return done
 
     async def _with_environment(self, ref: ExecutionRef, done: QuickExecution, *, evaluate: bool) -> None:
-        handle = EnvironmentHandle(provider="", id=environment_id(ref))
+        plan = self._services.store(ref.run_dir).execution(ref).load_plan()
+        # What a failed opening left is removed by its id, and the provider wants to be named.
+        handle = EnvironmentHandle(provider=plan.environment.id, id=environment_id(ref))
         try:
             handle = (await self._environments.open_environment(OpenEnvironmentInput(ref=ref))).handle
             phase = PhaseInput(ref=ref, handle=handle)

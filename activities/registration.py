@@ -17,7 +17,9 @@ from .plan_attempt import PlanAttempt
 from .preflight import Preflight
 from .prepare_request import PrepareRequest
 from .prepare_task import PrepareTask
+from .provider_pools import ProviderPools
 from .quick_execution import QuickExecutions
+from .reap import ReapEnvironments
 from .run_phase import RunPhase
 from .save import Save
 from .services import Services
@@ -27,6 +29,7 @@ def activity_methods(services: Services) -> list[Callable[..., Any]]:
     """Every activity, bound to the process's services."""
     environments, request = Environments(services), PrepareRequest(services)
     run, save = RunPhase(services), Save(services)
+    pools = ProviderPools(services)
     return [
         Preflight(services).preflight,
         request.prepare_request,
@@ -48,4 +51,8 @@ def activity_methods(services: Services) -> list[Callable[..., Any]]:
         AwaitAttempts(services).await_attempts,
         Finalize(services).finalize_request,
         SaveLaunchSummary().save_launch_summary,
+        pools.request_lease,
+        pools.grant_leases,
+        pools.find_gone_holders,
+        ReapEnvironments(services).reap_environments,
     ]

@@ -22,8 +22,12 @@ from ..contracts.secrets import is_secret_reference, is_sensitive_name
 from ..plugins.registry import ComponentKind, Registry, load_registry
 from .classification import describe
 from .encryption import unseal_secret
+from .host import home_folder
+from .namespace import namespace_identity
 from .open_rate import OpenRate
+from .pool_client import KnownPools
 from .redaction import REDACTOR
+from .store.open_runs import OpenRuns
 from .store.run_store import RunStore, open_store
 from .telemetry import WorkerMetrics
 
@@ -128,8 +132,17 @@ class Services:
         self.environments_used: dict[str, Environment[Any]] = {}
         """Providers that this worker has opened an environment at, by id."""
         self.open_rate = OpenRate()
+        self.pools = KnownPools(client)
+        self.open_runs = OpenRuns(home_folder())
         self._registries: dict[tuple[str, ...], Registry] = {}
         self._components: dict[str, RequestComponents] = {}
+        self._namespace = ""
+
+    async def namespace(self) -> str:
+        """The identity of the Temporal namespace that this process works for; asked for once."""
+        if not self._namespace:
+            self._namespace = await namespace_identity(self.client)
+        return self._namespace
 
     def registry(self, request: RunRequest) -> Registry:
         """The registry with the request's recipe directories."""

@@ -14,6 +14,7 @@ from ..contracts.base import Contract
 from ..contracts.errors import ServiceUnreachableError, UsageError
 from ..contracts.search_attributes import SEARCH_ATTRIBUTES
 from .connection import Connection, connect
+from .reaper_schedule import create_reaper_schedule
 from .server_namespace import (
     RETENTION,
     SearchAttributeTypeError,
@@ -36,6 +37,8 @@ class SetupReport(Contract):
     created_namespace: bool = False
     added_search_attributes: list[str]
     present_search_attributes: list[str]
+    created_schedule: bool = False
+    """Of the schedule that removes environments that were left behind; a cluster has it."""
 
 
 async def set_up() -> SetupReport:
@@ -63,13 +66,25 @@ async def set_up() -> SetupReport:
             f"Temporal at {connection.address} does not let this client register search attributes "
             f"({error.message}); have these registered in namespace '{connection.namespace}': {wanted}"
         ) from None
+    scheduled = connection.mode == "cluster" and await _create_schedule(connection)
     return SetupReport(
+        created_schedule=scheduled,
         address=connection.address,
         namespace=connection.namespace,
         created_namespace=created,
         added_search_attributes=added,
         present_search_attributes=[name for name in SEARCH_ATTRIBUTES if name not in added],
     )
+
+
+async def _create_schedule(connection: Connection) -> bool:
+    """True when it was created. A server that does not let us is left as it is: workers clean up, too."""
+    try:
+        return await create_reaper_schedule(connection.client)
+    except RPCError as error:
+        if error.status in _NOT_ALLOWED:
+            return False
+        raise
 
 
 async def check_set_up(connection: Connection) -> None:

@@ -22,8 +22,10 @@ from ..contracts.errors import UsageError
 from ..contracts.launch import OVER_STATES, LaunchResult, LaunchSpec, LaunchStatus
 from ..contracts.search_attributes import OUTCOME
 from ..contracts.workflows import (
+    CLUSTER_QUEUE,
     LAUNCH_WORKFLOW,
     PAUSE_SIGNAL,
+    QUEUE_VARIABLE,
     RESUME_SIGNAL,
     LaunchInput,
     RequestOverrides,
@@ -43,8 +45,6 @@ from .running_tasks import running_tasks
 from .troubles import find_troubles
 from .worker_process import LaunchWorker
 
-CLUSTER_QUEUE = "agentcompass"
-QUEUE_VARIABLE = "AGENTCOMPASS_TASK_QUEUE"
 ROOM = 512
 """Attempts at a time that a launch's own worker has room for at least."""
 _OWN_STEPS = 16

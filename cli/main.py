@@ -18,11 +18,13 @@ from .commands.codec_server import codec_server
 from .commands.compare import compare
 from .commands.config import config_app
 from .commands.doctor import doctor
+from .commands.env import env_app
 from .commands.export import export
 from .commands.launch import launch
 from .commands.launches import attach, pause, resume, status
 from .commands.listing import list_command
 from .commands.operate import cancel, retry, set_command
+from .commands.pool import pool_app
 from .commands.run import run
 from .commands.schedule import schedule_app
 from .commands.server import server_app
@@ -88,6 +90,8 @@ app.command("resume", cls=GroupedCommand, rich_help_panel=LAUNCHES)(resume)
 app.command("set", cls=GroupedCommand, rich_help_panel=LAUNCHES)(set_command)
 app.command("retry", cls=GroupedCommand, rich_help_panel=LAUNCHES)(retry)
 app.add_typer(schedule_app, name="schedule", rich_help_panel=LAUNCHES)
+app.add_typer(env_app, name="env", rich_help_panel=LAUNCHES)
+app.add_typer(pool_app, name="pool", rich_help_panel=LAUNCHES)
 app.command("logs", cls=GroupedCommand, rich_help_panel=LAUNCHES)(logs)
 app.command("end", cls=GroupedCommand, rich_help_panel=LAUNCHES)(end)
 app.add_typer(config_app, name="config", rich_help_panel=INSTALLATION)

@@ -7,8 +7,6 @@ directory, and the next activity is told where.
 
 from __future__ import annotations
 
-import hashlib
-import re
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -21,7 +19,11 @@ from .launch import LaunchResult, LaunchRuntime, LaunchSpec, RequestResult
 from .phases import Phase
 from .plan import RetryPlan
 from .records import RunStatus, TemporalInfo
+from .references import AttemptRef as AttemptRef
+from .references import ExecutionRef as ExecutionRef
+from .references import environment_id as environment_id
 from .request import AttemptsSpec, EvaluationMode, RunRequest
+from .upkeep import GoneHolders, GrantInput, HoldersInput, LeaseAnswer, LeaseInput, ReapInput, SweepReport
 
 InputT = TypeVar("InputT", bound=BaseModel)
 OutputT = TypeVar("OutputT", bound=BaseModel)
@@ -133,35 +135,6 @@ class RequeuedTasks(Contract):
     next_offset: int | None = None
 
 
-class AttemptRef(Contract):
-    """Names an attempt; what belongs to it is found below the run directory."""
-
-    run_dir: str
-    task_index: int
-    task_id: str
-    attempt: int
-    generation: int = 0
-    """Counts up when an operator has a finished task executed again, which starts from nothing."""
-
-
-class ExecutionRef(AttemptRef):
-    """Names one execution of an attempt."""
-
-    execution: int = 1
-
-
-def environment_id(ref: ExecutionRef, *, for_evaluation: bool = False) -> str:
-    """The id that an execution's environment gets: readable, derived, unique among all runs.
-
-    ``for_evaluation`` names the verifier's fresh environment instead of the task's.
-    At most 63 characters of ``[a-z0-9-]``, as host and container names require.
-    """
-    digest = hashlib.sha256(f"{ref.run_dir}\0{ref.task_id}".encode()).hexdigest()[:12]
-    slug = re.sub(r"[^a-z0-9]+", "-", ref.task_id.lower()).strip("-")[:24].strip("-")
-    suffix = "-v" if for_evaluation else ""
-    return f"ac-{slug}{'-' if slug else ''}{digest}-a{ref.attempt}-e{ref.execution}{suffix}"
-
-
 class AttemptPlan(Contract):
     """What the attempt workflow must know of the plan to drive the phases."""
 
@@ -181,6 +154,8 @@ class AttemptPlan(Contract):
     """True when an unscored result of an earlier run was taken over: only its evaluation is left."""
     quick_phases: list[str] = Field(default_factory=list)
     """Phases that are executed as local activities."""
+    pooled: list[str] = Field(default_factory=list)
+    """Environment ids whose provider has a pool: a lease comes before each opening."""
     host_bound: bool = False
     cleanup_grace_seconds: float = 30.0
 
@@ -209,6 +184,8 @@ class OpenEnvironmentInput(Contract):
 
     ref: ExecutionRef
     for_evaluation: bool = False
+    not_before: float | None = None
+    """The turn that a pool gave, in Unix seconds; ``None`` without a pool."""
 
 
 class OpenedEnvironment(Contract):
@@ -237,6 +214,8 @@ class CloseEnvironmentInput(Contract):
 
     ref: ExecutionRef
     handle: EnvironmentHandle
+    pool: str = ""
+    """The provider whose pool gave it a place, which is free when the environment is gone."""
 
 
 class OperatorEnd(Contract):
@@ -371,6 +350,10 @@ ANALYZE_TASKS = ActivityStub("analyze_tasks", AnalyzeTasksInput, AnalyzedTasks)
 AWAIT_ATTEMPTS = ActivityStub("await_attempts", AwaitAttemptsInput, AwaitedAttempts)
 FINALIZE_REQUEST = ActivityStub("finalize_request", FinalizeInput, RequestResult)
 SAVE_LAUNCH_SUMMARY = ActivityStub("save_launch_summary", LaunchSummaryInput, SavedLaunchSummary)
+REQUEST_LEASE = ActivityStub("request_lease", LeaseInput, LeaseAnswer)
+GRANT_LEASES = ActivityStub("grant_leases", GrantInput, GoneHolders)
+FIND_GONE_HOLDERS = ActivityStub("find_gone_holders", HoldersInput, GoneHolders)
+REAP_ENVIRONMENTS = ActivityStub("reap_environments", ReapInput, SweepReport)
 
 ALL_ACTIVITIES: tuple[ActivityStub[Any, Any], ...] = (
     PREFLIGHT,
@@ -393,4 +376,8 @@ ALL_ACTIVITIES: tuple[ActivityStub[Any, Any], ...] = (
     AWAIT_ATTEMPTS,
     FINALIZE_REQUEST,
     SAVE_LAUNCH_SUMMARY,
+    REQUEST_LEASE,
+    GRANT_LEASES,
+    FIND_GONE_HOLDERS,
+    REAP_ENVIRONMENTS,
 )

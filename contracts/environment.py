@@ -62,7 +62,8 @@ class OpenRequest(Contract):
     env_variables: dict[str, str] = Field(default_factory=dict)
     """Resolved variables of the environment itself; may hold secrets and is never stored."""
     labels: dict[str, str] = Field(default_factory=dict)
-    """launch, request, task, attempt, execution, expiry (Unix seconds)."""
+    """launch, request, task, attempt, execution, expiry (Unix seconds), temporal (which namespace knows
+    the attempt), and keep when the sandbox is to outlive its attempt."""
 
 
 class Output(BaseModel):
@@ -236,6 +237,8 @@ class EnvironmentRecord(Contract):
     labels: dict[str, str] = Field(default_factory=dict)
     created_at: float | None = None
     """Unix seconds."""
+    expires_at: float | None = None
+    """End of the time to live as renewed last, in Unix seconds; ``None`` for a provider that cannot renew."""
 
 
 ParamsT = TypeVar("ParamsT", bound=BaseModel)
@@ -261,6 +264,18 @@ class Environment(Component[ParamsT]):
     @abc.abstractmethod
     async def close(self, handle: EnvironmentHandle) -> None:
         """Remove the sandbox and end all in it; nothing happens when it is gone already."""
+
+    async def renew(self, handle: EnvironmentHandle, expires_at: float) -> None:
+        """Move the end of the sandbox's time to live to ``expires_at`` (Unix seconds).
+
+        Called every few minutes while an attempt uses the sandbox, so that one whose attempt died with
+        everything around it can be told from one that is in use. A provider that ends sandboxes by
+        itself renews that limit; one that does not writes the time down and returns it as
+        :attr:`EnvironmentRecord.expires_at`. Raises ``EnvironmentLostError`` when the sandbox is gone.
+
+        Optional: the default does nothing, and only the label ``expiry`` tells.
+        """
+        del handle, expires_at
 
     async def list_environments(self, labels: dict[str, str] | None = None) -> list[EnvironmentRecord]:
         """Sandboxes that exist at the provider and carry all of ``labels``, whoever opened them.

@@ -11,12 +11,24 @@ from .activities import AttemptOutcome, AttemptRef, PendingTask
 from .base import Contract
 from .dispatch import Allowance, Demand
 from .launch import MAX_CONCURRENCY, LaunchRuntime, LaunchSpec
+from .pool import PoolSettings, PoolState
 from .records import RunStatus, TemporalInfo
 from .request import AttemptsSpec, RunRequest
 
 LAUNCH_WORKFLOW = "LaunchWorkflow"
 REQUEST_WORKFLOW = "RequestWorkflow"
 ATTEMPT_WORKFLOW = "AttemptWorkflow"
+REAPER_WORKFLOW = "ReaperWorkflow"
+POOL_WORKFLOW = "ProviderPoolWorkflow"
+
+POOL_QUEUE = "agentcompass-pools"
+"""Where pools run, whichever launch or fleet they serve; workers serve it as soon as there is a pool."""
+
+REAPER_SCHEDULE = "agentcompass-environments"
+"""Id of the schedule that removes environments, and the start of the ids of its workflows."""
+CLUSTER_QUEUE = "agentcompass"
+"""The queue that workers of a cluster serve unless they are told another one."""
+QUEUE_VARIABLE = "AGENTCOMPASS_TASK_QUEUE"
 
 STATUS_QUERY = "status"
 PAUSE_SIGNAL = "pause"
@@ -26,6 +38,11 @@ STOP_SIGNAL = "stop"
 PARKED_SIGNAL = "attempt_parked"
 READY_SIGNAL = "attempt_ready"
 GO_SIGNAL = "go"
+LEASE_SIGNAL = "lease"
+"""To an attempt: the pool of its provider has a place and a turn for it."""
+ACQUIRE_SIGNAL = "acquire"
+RELEASE_SIGNAL = "release"
+POOL_LIMITS_SIGNAL = "set_limits"
 ALLOWANCE_SIGNAL = "allowance"
 DEMAND_SIGNAL = "demand"
 LIMITS_SIGNAL = "set_limits"
@@ -57,6 +74,11 @@ def attempt_workflow_id(request_id: str, task_id: str, attempt: int, generation:
     """``<request workflow id>/<task>/a<attempt>``, and ``/again<n>`` when the task is executed again."""
     again = f"/again{generation}" if generation else ""
     return f"{request_id}/{encode_id(task_id)}/a{attempt}{again}"
+
+
+def pool_workflow_id(provider: str) -> str:
+    """``pool/<environment id>``: one for each provider that has limits over all launches."""
+    return f"pool/{encode_id(provider)}"
 
 
 def request_key(index: int, request: RunRequest) -> str:
@@ -227,3 +249,23 @@ class RequestInput(Contract):
     continue_as_new_after: int = 1500
     """Attempts started by one run of the workflow before it continues as new."""
     state: RequestState | None = None
+
+
+class PoolInput(Contract):
+    """Input of a provider's pool."""
+
+    provider: str
+    state: PoolState = Field(default_factory=PoolState)
+    continue_as_new_after: int = 1000
+    """Events of its history after which it continues as new: a lease takes longer the longer it is."""
+
+
+class PoolStatus(Contract):
+    """What a pool tells of itself."""
+
+    provider: str
+    settings: PoolSettings
+    held: dict[str, int] = Field(default_factory=dict)
+    """Places by launch."""
+    waiting: dict[str, int] = Field(default_factory=dict)
+    """Attempts that wait, by launch."""

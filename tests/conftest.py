@@ -57,3 +57,16 @@ def command_line(embedded_home: Path, tmp_path: Path) -> Iterator[CommandLine]:
     command_line = make_command_line(embedded_home, tmp_path)
     yield command_line
     command_line.end_all()
+
+
+@pytest.fixture
+def secluded(tmp_path: Path) -> Iterator[CommandLine]:
+    """A command line with a home and a server of its own, for tests that others must not notice."""
+    command_line = make_command_line(tmp_path / "home", tmp_path)
+    command_line.env["AGENTCOMPASS_HOME"] = str(command_line.home)
+    try:
+        yield command_line
+    finally:
+        command_line.end_all()
+        end_processes_of(command_line.home)
+        asyncio.run(EmbeddedServer(command_line.home).stop())

@@ -27,6 +27,7 @@ with workflow.unsafe.imports_passed_through():
     from ..contracts.issues import Issue
     from ..contracts.outcomes import outcome_word
     from ..contracts.phases import ENDABLE_PHASES, Phase
+    from ..contracts.pool import Grant
     from ..contracts.retries import (
         RetryDecision,
         RetryScope,
@@ -40,6 +41,7 @@ with workflow.unsafe.imports_passed_through():
         ATTEMPT_WORKFLOW,
         END_UPDATE,
         GO_SIGNAL,
+        LEASE_SIGNAL,
         AttemptInput,
         EndAttempt,
         EndedPhase,
@@ -47,7 +49,9 @@ with workflow.unsafe.imports_passed_through():
     from .calls import PhaseFailed, as_phase_failure, being_evicted, bookkeeping, in_background
     from .execution import Execution
     from .grace import Grace
+    from .leasing import Leasing
     from .parking import Parking
+    from .signals import model_of
 
 _OUTCOME_KEY = SearchAttributeKey.for_keyword(OUTCOME)
 
@@ -64,6 +68,7 @@ class AttemptWorkflow:
         self._grace = Grace(input.cleanup_grace_seconds)
         self._parking = Parking()
         self._lines: list[str] = []
+        self._leasing = Leasing(self._note)
         self._phase: Phase | None = None
         """What runs; ``None`` while the attempt waits."""
 
@@ -138,6 +143,7 @@ class AttemptWorkflow:
             heartbeat_timeout=timedelta(seconds=self._input.heartbeat_timeout_seconds),
             grace=self._grace,
             enter=self._enter,
+            leasing=self._leasing,
         )
 
     async def _unblocked(self, refused: Issue) -> bool:
@@ -189,6 +195,13 @@ class AttemptWorkflow:
     def go(self, *_: Any) -> None:
         """The request has a slot for this attempt again."""
         self._parking.go()
+
+    @workflow.signal(name=LEASE_SIGNAL)
+    def lease(self, *arguments: Any) -> None:
+        """``Grant``: the pool of a provider has a place and a turn for this attempt."""
+        grant = model_of(Grant, arguments)
+        if grant is not None:
+            self._leasing.granted(grant)
 
     @workflow.update(name=END_UPDATE)
     async def end(self, request: EndAttempt) -> EndedPhase:

@@ -47,6 +47,7 @@ with workflow.unsafe.imports_passed_through():
         quick_hook,
     )
     from .grace import Grace
+    from .leasing import Leasing
 
 _OPEN_LIMIT = timedelta(hours=2)
 _SLACK = 300.0
@@ -67,6 +68,7 @@ class Execution:
         heartbeat_timeout: timedelta,
         grace: Grace,
         enter: Callable[[Phase], None],
+        leasing: Leasing,
     ) -> None:
         self.issues: list[Issue] = []
         self.has_result = False
@@ -76,6 +78,7 @@ class Execution:
         self._heartbeat_timeout = heartbeat_timeout
         self._grace = grace
         self._enter = enter
+        self._leasing = leasing
 
     async def run(self, scope: RetryScope) -> None:
         """Execute all, or only judge what an execution before this one left."""
@@ -159,17 +162,23 @@ class Execution:
 
     async def _open(self, *, for_evaluation: bool) -> OpenedEnvironment:
         """Open an environment; what a failed or cancelled opening left behind is removed by its id."""
-        name = (self._plan.evaluation_environment if for_evaluation else None) or self._plan.environment
+        name = self._provider(for_evaluation=for_evaluation)
         try:
-            return await self._open_unguarded(name, for_evaluation)
+            turn = None
+            if name in self._plan.pooled:
+                turn = await self._leasing.acquire(self._ref, name, for_evaluation=for_evaluation)
+            return await self._open_unguarded(name, for_evaluation, turn)
         except (PhaseFailed, FailureError, asyncio.CancelledError):
             found = environment_id(self._ref, for_evaluation=for_evaluation)
             await self._close(OpenedEnvironment(handle=EnvironmentHandle(provider=name, id=found)))
             raise
 
-    async def _open_unguarded(self, name: str, for_evaluation: bool) -> OpenedEnvironment:
+    def _provider(self, *, for_evaluation: bool) -> str:
+        return (self._plan.evaluation_environment if for_evaluation else None) or self._plan.environment
+
+    async def _open_unguarded(self, name: str, for_evaluation: bool, turn: float | None) -> OpenedEnvironment:
         phase = Phase.EVALUATE_ENVIRONMENT if for_evaluation else Phase.OPEN_ENVIRONMENT
-        argument = OpenEnvironmentInput(ref=self._ref, for_evaluation=for_evaluation)
+        argument = OpenEnvironmentInput(ref=self._ref, for_evaluation=for_evaluation, not_before=turn)
         self._enter(phase)
         if phase in self._plan.quick_phases:
             return await quick_hook(OPEN_ENVIRONMENT, argument, phase, patience=self._grace.patience)
@@ -229,7 +238,9 @@ class Execution:
     async def _close_unshielded(self, opened: OpenedEnvironment) -> None:
         phase = Phase.CLOSE_ENVIRONMENT
         self._enter(phase)
-        argument = CloseEnvironmentInput(ref=self._ref, handle=opened.handle)
+        name = self._provider(for_evaluation=opened.handle.id.endswith("-v"))
+        pool = name if name in self._plan.pooled else ""
+        argument = CloseEnvironmentInput(ref=self._ref, handle=opened.handle, pool=pool)
         try:
             if phase in self._plan.quick_phases and opened.task_queue is None:
                 outcome = await quick_hook(CLOSE_ENVIRONMENT, argument, phase, patience=self._grace.patience)

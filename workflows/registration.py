@@ -2,7 +2,16 @@
 
 from .attempt import AttemptWorkflow
 from .launch import LaunchWorkflow
+from .provider_pool import ProviderPoolWorkflow
+from .reaper import ReaperWorkflow
 from .request import RequestWorkflow
 from .scheduled_launch import ScheduledLaunchWorkflow
 
-WORKFLOWS: list[type] = [LaunchWorkflow, RequestWorkflow, AttemptWorkflow, ScheduledLaunchWorkflow]
+WORKFLOWS: list[type] = [
+    LaunchWorkflow,
+    RequestWorkflow,
+    AttemptWorkflow,
+    ProviderPoolWorkflow,
+    ReaperWorkflow,
+    ScheduledLaunchWorkflow,
+]

@@ -16,7 +16,8 @@ from .reservation import STATE_DIR
 
 _LINKED = "artifacts"
 """Nobody writes into these, and they may be large."""
-_LOCKS = "locks"
+_NOT_OF_A_COPY = {"locks", "environments"}
+"""Locks, and the environments that are open: they belong to the original."""
 
 
 def copy_run(source: Path, target: Path) -> None:
@@ -48,7 +49,7 @@ def _left_out(source: Path) -> Callable[[str, list[str]], set[str]]:
     """Names that are not copied: what is linked instead, locks, and files that are being written."""
 
     def ignore(directory: str, names: list[str]) -> set[str]:
-        special = {str(source): {_LINKED}, str(source / STATE_DIR): {_LOCKS}}.get(directory, set())
+        special = {str(source): {_LINKED}, str(source / STATE_DIR): _NOT_OF_A_COPY}.get(directory, set())
         return {name for name in names if name in special or name.startswith(TEMPORARY_PREFIX)}
 
     return ignore

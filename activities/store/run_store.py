@@ -35,6 +35,7 @@ from .evaluation_checkpoints import EvaluationCheckpoints
 from .execution import ExecutionStore
 from .files import file_lock, read_model
 from .layout import request_label, run_path, safe_component, task_file_stem
+from .ledger import EnvironmentLedger
 from .legacy import UnclassifiedTask, read_task_for_display
 from .reopening import ReopenedTasks
 from .reservation import STATE_DIR, driver_of, reserve_by_time, reserve_directory
@@ -78,6 +79,7 @@ class RunStore:
         self.reopened_tasks = ReopenedTasks(self._state / "reopened", self._writer)
         self.evaluation_checkpoints = EvaluationCheckpoints(self._state / "evaluation", self._writer)
         self.files = RunFiles(run_dir, self._writer)
+        self.environments = EnvironmentLedger(run_dir)
 
     # --- the run -----------------------------------------------------------------------------
 

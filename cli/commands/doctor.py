@@ -42,10 +42,10 @@ def doctor(
     import asyncio
     import os
 
+    from ...contracts.workflows import CLUSTER_QUEUE, QUEUE_VARIABLE
     from ..doctor import DoctorOptions, diagnose
     from ..doctor.model_endpoint import model_spec
     from ..doctor.text import show
-    from ..launcher import CLUSTER_QUEUE, QUEUE_VARIABLE
     from .output import print_json
 
     model = model_spec(model_base_url, model_api_protocol) if model_base_url else None

@@ -11,7 +11,8 @@ if TYPE_CHECKING:
 
 
 def setup(as_json: AsJson = False) -> int:
-    """Prepare the Temporal namespace: create it if it is missing, and register the search attributes.
+    """Prepare the Temporal namespace: create it if it is missing, register the search attributes, and
+    schedule the removal of environments that were left behind.
 
     Which server and namespace is Temporal's standard client configuration (TEMPORAL_ADDRESS,
     TEMPORAL_NAMESPACE, …). Needed once for a cluster, and again after an update that adds attributes;
@@ -37,5 +38,8 @@ def report_lines(report: SetupReport) -> list[str]:
     lines += [f"Search attribute: {name} (added)" for name in report.added_search_attributes]
     if report.present_search_attributes:
         lines.append(f"Search attributes that were there: {len(report.present_search_attributes)}")
-    lines.append("Ready." if report.created_namespace or report.added_search_attributes else "Nothing to do.")
+    if report.created_schedule:
+        lines.append("Schedule: removes environments that were left behind (added)")
+    changed = report.created_namespace or report.added_search_attributes or report.created_schedule
+    lines.append("Ready." if changed else "Nothing to do.")
     return lines

@@ -22,11 +22,12 @@ from ...contracts.schedules import (
     is_schedule_name,
     schedule_id,
 )
+from ...contracts.workflows import CLUSTER_QUEUE, QUEUE_VARIABLE
 from ..cluster_setup import check_set_up
 from ..config.problems import nearest
 from ..connection import Connection
 from ..launch_handle import call
-from ..launcher import CLUSTER_QUEUE, QUEUE_VARIABLE, open_connection
+from ..launcher import open_connection
 from .definition import ScheduleOptions, make_schedule
 from .facts import ScheduleFacts, StartedAction, read_facts
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, tzinfo
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from ..launcher import CLUSTER_QUEUE
+from ...contracts.workflows import CLUSTER_QUEUE
 from .backfill import BackfillPlan
 from .facts import WAITING, ScheduleFacts, StartedAction
 

@@ -5,6 +5,7 @@ Three launches are killed four times each, at the same time, because most of the
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -226,6 +227,15 @@ def test_quick_tasks_in_flight_together_survive_a_killed_worker(command_line: Co
     assert_progress_is_whole(killed)
 
 
-def test_no_environment_is_left(killed: dict[str, Finished], embedded_home: Path) -> None:
-    folder = embedded_home / "environments" / "host_process"
-    assert [path.name for path in folder.iterdir() if path.is_dir()] == []
+def test_no_environment_is_left(killed: dict[str, Finished], embedded_home: Path, tmp_path: Path) -> None:
+    """Of these launches: others of the session share the home, and some keep their environments."""
+    command_line = make_command_line(embedded_home, tmp_path)
+    launches = {
+        json.loads((run.run_dir / "run_info.json").read_bytes())["launch_id"] for run in killed.values()
+    }
+
+    def none_is_left() -> bool:  # a worker that leaves removes what others left, and leaves last
+        listed = command_line.run("env", "list", "--json").expect(0).json
+        return not [item for item in listed if item["launch"] in launches]
+
+    wait_for("the end of all environments", none_is_left)

@@ -61,7 +61,14 @@ def test_every_workflow_type_is_recorded() -> None:
         load(path).events[0].workflow_execution_started_event_attributes.workflow_type.name
         for path in HISTORIES
     }
-    assert types == {"LaunchWorkflow", "RequestWorkflow", "AttemptWorkflow", "ScheduledLaunchWorkflow"}
+    assert types == {
+        "LaunchWorkflow",
+        "RequestWorkflow",
+        "AttemptWorkflow",
+        "ProviderPoolWorkflow",
+        "ReaperWorkflow",
+        "ScheduledLaunchWorkflow",
+    }
 
 
 def test_histories_name_no_machine() -> None:

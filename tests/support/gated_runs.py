@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 from pathlib import Path
 
 from command_line import CommandLine, Ended, Running
 from gates import Gates
+from temporalio.client import Client
+
+from agentcompass.contracts.workflows import NAMESPACE
 
 TASKS = ["plan", "open", "prepare", "start", "run", "collect", "evaluate", "close", "save", "announce"]
 CONFIG = """
@@ -51,3 +55,15 @@ def start_gated(
 def run_gated(command_line: CommandLine, gates: Gates, *, tasks: list[str] = TASKS) -> Ended:
     """The same to its end."""
     return start_gated(command_line, gates, tasks=tasks).wait()
+
+
+def terminate_launch(command_line: CommandLine, launch: str) -> None:
+    """As an operator does who ends a launch in the Temporal UI: without any cleaning up."""
+
+    async def terminate() -> None:
+        client = await Client.connect(f"127.0.0.1:{command_line.server_port}", namespace=NAMESPACE)
+        async for item in client.list_workflows("ExecutionStatus = 'Running'"):
+            if launch in item.id:
+                await client.get_workflow_handle(item.id).terminate()
+
+    asyncio.run(terminate())

@@ -9,11 +9,24 @@ from activity_fakes import LOCAL_PHASES, FakeActivities, in_turn, issue, plan, r
 from temporalio.api.enums.v1 import EventType
 from temporalio.api.history.v1 import HistoryEvent
 from temporalio.client import Client, WorkflowHistory
-from workflow_server import run_request, stage
+from workflow_server import run_request, stage, until
 
-from agentcompass.contracts.activities import EVALUATE, RUN_HARNESS
+from agentcompass.contracts.activities import EVALUATE, REQUEST_LEASE, RUN_HARNESS, environment_id
 from agentcompass.contracts.issues import IssuePhase
 from agentcompass.contracts.phases import Phase
+from agentcompass.contracts.pool import Grant, LeaseRequest, PoolChange, PoolSettings, PoolState
+from agentcompass.contracts.upkeep import LeaseAnswer, ReapInput
+from agentcompass.contracts.workflows import (
+    ACQUIRE_SIGNAL,
+    LEASE_SIGNAL,
+    POOL_LIMITS_SIGNAL,
+    POOL_WORKFLOW,
+    REAPER_WORKFLOW,
+    RELEASE_SIGNAL,
+    STATUS_QUERY,
+    PoolInput,
+    PoolStatus,
+)
 
 Recorded = dict[str, WorkflowHistory]
 
@@ -29,6 +42,9 @@ async def record_all(client: Client) -> Recorded:
         _fresh_attempt,
         _continued_request,
         _scheduled_launch,
+        _pooled_attempt,
+        _pool,
+        _reaper,
     ):
         found.update(await scenario(client))
     return found
@@ -98,6 +114,62 @@ async def _scheduled_launch(client: Client) -> Recorded:
         handle = await scene.scheduled()
         await handle.result()
         return {"scheduled-launch": await handle.fetch_history()}
+
+
+async def _pooled_attempt(client: Client) -> Recorded:
+    """One that waits for a lease."""
+    fakes = FakeActivities(plan=plan(pooled=["sandbox"]))
+    fakes.on(REQUEST_LEASE, lambda _: LeaseAnswer(waits=True))
+    async with stage(client, fakes) as scene:
+        handle = await scene.attempt()
+
+        async def has_asked() -> bool:
+            return bool(fakes.inputs(REQUEST_LEASE))
+
+        await until(has_asked)
+        wanted = environment_id(fakes.inputs(REQUEST_LEASE)[0].ref)
+        await handle.signal(LEASE_SIGNAL, Grant(workflow_id=handle.id, environment_id=wanted))
+        await handle.result()
+        return {"attempt-pooled": await handle.fetch_history()}
+
+
+async def _pool(client: Client) -> Recorded:
+    """Two attempts take turns in the only place there is."""
+    async with stage(client, FakeActivities()) as scene:
+        handle = await client.start_workflow(
+            POOL_WORKFLOW,
+            PoolInput(provider="sandbox", state=PoolState(settings=PoolSettings(capacity=1))),
+            id=f"pool-{scene.launch_id}",
+            task_queue=scene.queue,
+        )
+
+        async def shows(held: int, waiting: int) -> None:
+            async def as_wanted() -> bool:
+                status = await handle.query(STATUS_QUERY, result_type=PoolStatus)
+                return (sum(status.held.values()), sum(status.waiting.values())) == (held, waiting)
+
+            await until(as_wanted)
+
+        for name, waiting in (("a", 0), ("b", 1)):
+            request = LeaseRequest(workflow_id=name, launch="launch", environment_id=f"env-{name}")
+            await handle.signal(ACQUIRE_SIGNAL, request)
+            await shows(1, waiting)
+        for name, held in (("a", 1), ("b", 0)):
+            await handle.signal(RELEASE_SIGNAL, args=[name, f"env-{name}"])
+            await shows(held, 0)
+        await handle.signal(POOL_LIMITS_SIGNAL, PoolChange(capacity=0))
+        await handle.result()
+        return {"pool": await handle.fetch_history()}
+
+
+async def _reaper(client: Client) -> Recorded:
+    """A look at the environments of a cluster."""
+    async with stage(client, FakeActivities()) as scene:
+        handle = await client.start_workflow(
+            REAPER_WORKFLOW, ReapInput(), id=f"reaper-{scene.launch_id}", task_queue=scene.queue
+        )
+        await handle.result()
+        return {"reaper": await handle.fetch_history()}
 
 
 _COMMANDS: dict[int, Callable[[HistoryEvent], str]] = {

@@ -51,6 +51,7 @@ class EnvironmentDirectory:
         self.proc = self.path / "proc"
         self._ledger = self.path / "ledger.json"
         self._variables = self.path / "variables.json"
+        self._lease = self.path / "lease.json"
         self._closing = self.path / "closing"
         self._untouched = self.proc / "untouched"
 
@@ -122,6 +123,17 @@ class EnvironmentDirectory:
             part.mkdir(mode=0o700, exist_ok=True)
         if earlier is None:  # whoever made it before may have started something, too
             self._untouched.touch()
+
+    def renew(self, expires_at: float) -> None:
+        """Write down until when nobody may take it for left behind. Raises ``FileNotFoundError``."""
+        _write(self._lease, expires_at)
+
+    def expires_at(self) -> float | None:
+        """What was written down last; ``None`` when nothing was, or nothing that can be read."""
+        try:
+            return float(orjson.loads(self._lease.read_bytes()))
+        except (FileNotFoundError, ValueError, TypeError):
+            return None
 
     def variables(self) -> dict[str, str]:
         """The environment's own variables, as resolved when it was opened."""

@@ -87,6 +87,17 @@ class HostProcess(Environment[HostProcessParams]):
         directory = EnvironmentDirectory.of(self._root, handle)
         await asyncio.to_thread(self._remove, directory)
 
+    async def renew(self, handle: EnvironmentHandle, expires_at: float) -> None:
+        """Nothing ends processes of this machine by itself, so the time is kept for whoever cleans up."""
+        directory = EnvironmentDirectory.of(self._root, handle)
+        try:
+            if directory.alive:
+                directory.renew(expires_at)
+                return
+        except FileNotFoundError:
+            pass  # removed in this moment
+        raise EnvironmentLostError(f"environment {handle.id!r} is gone from {directory.path}")
+
     async def list_environments(self, labels: dict[str, str] | None = None) -> list[EnvironmentRecord]:
         """Environments below the root that carry all of ``labels``, the oldest first."""
         records = await asyncio.to_thread(self._records)
@@ -118,9 +129,14 @@ class HostProcess(Environment[HostProcessParams]):
                 continue
             if ledger is None:
                 continue  # removed meanwhile
-            handle = EnvironmentDirectory(self._root, ledger.environment_id).handle
+            directory = EnvironmentDirectory(self._root, ledger.environment_id)
             records.append(
-                EnvironmentRecord(handle=handle, labels=ledger.labels, created_at=ledger.created_at)
+                EnvironmentRecord(
+                    handle=directory.handle,
+                    labels=ledger.labels,
+                    created_at=ledger.created_at,
+                    expires_at=directory.expires_at(),
+                )
             )
         return records
 

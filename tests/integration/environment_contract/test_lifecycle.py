@@ -197,3 +197,23 @@ async def test_a_network_policy_switches_and_the_sandbox_goes_on(
 async def test_an_endpoint_is_a_url_or_nothing(session: EnvironmentSession) -> None:
     endpoint = await session.endpoint(8080)
     assert endpoint is None or endpoint.startswith(("http://", "https://"))
+
+
+async def test_a_renewed_lease_is_told_by_the_provider(
+    provider: ProviderUnderTest, environment: Environment[Any], session: EnvironmentSession
+) -> None:
+    """Optional for providers; one that renews tells the new end in its list, whoever asks."""
+    await environment.renew(session.handle, 4_000_000_000.0)
+    [record] = [
+        item for item in await provider.make().list_environments() if item.handle.id == session.handle.id
+    ]
+    assert record.expires_at in (None, 4_000_000_000.0)
+
+
+async def test_a_lease_is_not_renewed_of_what_is_gone(
+    provider: ProviderUnderTest, environment: Environment[Any], session: EnvironmentSession
+) -> None:
+    await environment.close(session.handle)
+    with contextlib.suppress(EnvironmentLostError):
+        await environment.renew(session.handle, 4_000_000_000.0)
+    assert session.handle.id not in [item.handle.id for item in await environment.list_environments()]
