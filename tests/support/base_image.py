@@ -17,6 +17,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 COMMANDS = ("sh", "mkdir", "chown", "rm", "env", "uname", "ls", "cat", "id")
+WANTED_BY_PACKAGES = (
+    *("libstdc++.so.6", "libgcc_s.so.1", "libnss_files.so.2", "libnss_dns.so.2", "libresolv.so.2"),
+    *("libm.so.6", "libpthread.so.0", "libdl.so.2", "librt.so.1", "libutil.so.1"),
+)
+"""Libraries that compiled code of installed packages is linked with, as far as this machine has them."""
 _LIBRARY = re.compile(r"(?:=> )?(/\S+) \(0x")
 
 
@@ -84,8 +89,7 @@ def _libraries(places: list[Path]) -> set[Path]:
     for file in files:
         done = subprocess.run(["ldd", str(file)], capture_output=True, text=True, check=False)
         found |= {Path(name) for name in _LIBRARY.findall(done.stdout)}
-    # Installed packages bring compiled code that wants these.
-    for name in ("libstdc++.so.6", "libgcc_s.so.1", "libnss_files.so.2", "libnss_dns.so.2"):
+    for name in WANTED_BY_PACKAGES:
         for place in (Path("/lib"), Path("/usr/lib")):
             found |= set(place.glob(f"*-linux-gnu/{name}"))
     return {library for library in found if not library.is_relative_to(sys.base_prefix)}

@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 import subprocess
+import tempfile
 import threading
 import uuid
 from collections.abc import Iterator
@@ -71,11 +72,16 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.fixture
-def container(image: str, cluster: Cluster, tmp_path: Path) -> Iterator[tuple[str, int]]:
+def shared() -> Iterator[Path]:
+    """A folder under the same path here and in the container, whose user is another one."""
+    with tempfile.TemporaryDirectory(prefix="agentcompass-shared-") as folder:
+        Path(folder).chmod(0o777)
+        yield Path(folder)
+
+
+@pytest.fixture
+def container(image: str, cluster: Cluster, shared: Path) -> Iterator[tuple[str, int]]:
     """A worker of the cluster; its name and the port of its health."""
-    results = tmp_path / "results"
-    results.mkdir()
-    results.chmod(0o777)
     name, port = f"agentcompass-test-{uuid.uuid4().hex[:8]}", free_port()
     variables = {
         "TEMPORAL_ADDRESS": cluster.address,
@@ -85,7 +91,7 @@ def container(image: str, cluster: Cluster, tmp_path: Path) -> Iterator[tuple[st
     options = ("--detach", "--init", "--network", "host", "--read-only", "--cap-drop", "ALL", "--name", name)
     places = (
         "--volume",
-        f"{tmp_path}:{tmp_path}",
+        f"{shared}:{shared}",
         "--tmpfs",
         "/tmp",
         "--tmpfs",
@@ -111,12 +117,13 @@ def test_image_runs_as_a_user_without_rights_and_knows_its_version(image: str) -
 
 
 def test_container_serves_a_queue_and_drains_when_it_is_stopped(
-    cluster: Cluster, container: tuple[str, int]
+    cluster: Cluster, container: tuple[str, int], shared: Path
 ) -> None:
     name, _ = container
-    rows = [{"id": "q1", "question": "2 + 2?", "answer": "4"}]
-    results = str(cluster.command_line.folder / "results")
-    ended = cluster.run_questions(rows, "--results-dir", results).expect(0)
+    (shared / "tasks.jsonl").write_text('{"id": "q1", "question": "2 + 2?", "answer": "4"}\n')
+    dataset = json.dumps({"path": str(shared / "tasks.jsonl")})
+    run = ("run", "qa", "oracle", "none", "--benchmark-params", dataset, "--progress", "none")
+    ended = cluster.command_line.run(*run, "--results-dir", str(shared / "results")).expect(0)
     assert "1/1 tasks evaluated" in ended.stdout
     docker("stop", "--time", "60", name)
     state = json.loads(docker("inspect", name))[0]["State"]
