@@ -14,7 +14,7 @@ from temporalio.service import RPCError
 
 from ..activities.data_converter import data_converter
 from ..contracts.errors import AgentCompassError, ServiceUnreachableError, UsageError
-from ..contracts.launch import OVER_STATES, LaunchResult
+from ..contracts.launch import OVER_STATES, LaunchResult, LaunchStatus
 from .connection import is_outage, revived
 from .display import Display
 from .launch_handle import LaunchHandle, call, request_cancel
@@ -27,6 +27,8 @@ T = TypeVar("T")
 
 FIRST_POLL_SECONDS = 0.2
 LAST_POLL_SECONDS = 1.0
+WORKER_LOOK_SECONDS = 0.25
+"""How often the worker is looked at while it is asked something."""
 
 
 class Follower:
@@ -90,7 +92,10 @@ class Follower:
 
     async def _show(self) -> None:
         try:
-            found = await self._watch.look(self._handle, await read_status(self._handle))
+            status = await self._read_status()
+            if status is None:
+                return
+            found = await self._watch.look(self._handle, status)
         except RPCError as error:
             if is_outage(error):
                 return  # the next poll brings the server back
@@ -104,6 +109,22 @@ class Follower:
             self._display.message(note)
         snapshot = await asyncio.to_thread(read_snapshot, self._run_dir)
         self._display.update(found, snapshot)
+
+    async def _read_status(self) -> LaunchStatus | None:
+        """The launch's state; ``None`` as soon as its own worker is found dead.
+
+        A question that nobody answers takes seconds to give up, in which there would be no other worker.
+        """
+        asking = asyncio.create_task(read_status(self._handle))
+        worker = self._handle.worker
+        try:
+            while not asking.done():
+                await asyncio.wait({asking}, timeout=WORKER_LOOK_SECONDS)
+                if not asking.done() and worker is not None and not worker.running():
+                    return None
+            return asking.result()
+        finally:
+            asking.cancel()
 
     async def _result(self) -> LaunchResult:
         if self._handle.worker is not None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import threading
 import time
 from collections.abc import Callable
@@ -44,6 +46,38 @@ def read_usage(pid: int) -> Usage | None:
         peak_mb=_megabytes(memory["VmHWM"]),
         resident_mb=_megabytes(memory["VmRSS"]),
     )
+
+
+def lives(pid: int) -> bool:
+    """True while a process runs; a zombie does not."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(errors="replace")
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return stat.rpartition(")")[2].split()[0] not in {"Z", "X"}
+
+
+def started_with(variable: str, prefix: str) -> list[int]:
+    """Living processes in whose initial environment ``variable`` begins with ``prefix``."""
+    wanted = f"{variable}={prefix}".encode()
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            variables = (folder / "environ").read_bytes().split(b"\0")
+        except OSError:
+            continue  # it ended while we looked, or is somebody else's
+        if any(item.startswith(wanted) for item in variables) and lives(int(folder.name)):
+            found.append(int(folder.name))
+    return found
+
+
+def kill_started_with(variable: str, prefix: str) -> None:
+    """``kill -9`` of all of these, and of those that they start meanwhile."""
+    while left := started_with(variable, prefix):
+        for pid in left:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(SAMPLE_SECONDS)
 
 
 def _megabytes(kilobytes: str) -> float:

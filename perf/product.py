@@ -2,32 +2,33 @@
 
 from __future__ import annotations
 
-import json
-import os
-import resource
 import subprocess
-import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import orjson
+from command import (
+    PROGRAM,
+    Bench,
+    HistorySize,
+    attempt_times,
+    environment,
+    history_size,
+    no_op,
+    run_json,
+    worker_pid,
+)
 from processes import ProcessWatch, read_usage
-from temporalio.client import Client
 
-from agentcompass.cli.embedded_server import ServerInfo
 from agentcompass.contracts.workflows import attempt_workflow_id, launch_workflow_id
-
-PROGRAM = [sys.executable, "-m", "agentcompass.cli.main"]
 
 
 @dataclass(frozen=True)
 class History:
-    """What an attempt leaves in Temporal."""
+    """What a run leaves in Temporal."""
 
-    attempt_events: int
-    attempt_bytes: int
+    attempt: HistorySize
+    """Of one attempt workflow."""
     request_events: float
     """Events of the request workflow's last run, divided by the attempts that it started."""
     request_bytes: float
@@ -53,33 +54,18 @@ class ProductRun:
     history: History
 
 
-def write_questions(path: Path, count: int) -> Path:
-    """A data set of ``count`` questions."""
-    lines = (
-        json.dumps({"id": f"q{number:05d}", "question": f"What is {number} + 1?", "answer": str(number + 1)})
-        for number in range(count)
-    )
-    path.write_text("\n".join(lines) + "\n")
-    return path
-
-
-async def measure_product(
-    server: ServerInfo, home: Path, attempts: int, concurrency: int, work: Path
-) -> ProductRun:
+async def measure_product(bench: Bench, attempts: int, concurrency: int) -> ProductRun:
     """Evaluate ``attempts`` questions with the harness ``nop`` and everything on."""
-    questions = write_questions(work / f"questions-{attempts}.jsonl", attempts)
-    command = [*PROGRAM, "run", "qa", "nop", "none", "--env", "host_process", "--json", "--progress", "plain"]
-    command += ["--benchmark-params", json.dumps({"path": str(questions)})]
-    command += ["--task-concurrency", str(concurrency), "--results-dir", str(work / "results")]
-    server_before = read_usage(server.pid)
+    arguments = no_op(bench, attempts, concurrency)
+    server_before = read_usage(bench.server.pid)
     clock, began = time.time(), time.monotonic()
-    with ProcessWatch(lambda: _worker_pid(home)) as worker:
-        result, cli = _run(command, home, work / "command.log")
+    with ProcessWatch(lambda: worker_pid(bench.home)) as worker:
+        result, cli = run_json(bench, *arguments)
         seconds = time.monotonic() - began
-    server_after = read_usage(server.pid)
+    server_after = read_usage(bench.server.pid)
     if not server_before or not server_after:
         raise RuntimeError("the server ended")
-    started, ended = _attempt_times(Path(result["requests"][0]["run_dir"]) / "progress.jsonl")
+    started, ended = attempt_times(Path(result["requests"][0]["run_dir"]))
     if len(ended) != attempts:
         raise RuntimeError(f"{len(ended)} of {attempts} attempts finished")
     return ProductRun(
@@ -92,67 +78,23 @@ async def measure_product(
         cli_peak_mb=cli.ru_maxrss / 1024,
         worker_peak_mb=worker.usage.peak_mb,
         server_peak_mb=server_after.peak_mb,
-        history=await _history(server, result["launch_id"], result["requests"][0]["key"]),
+        history=await _history(bench, result["launch_id"], result["requests"][0]["key"]),
     )
-
-
-def _run(command: list[str], home: Path, log: Path) -> tuple[dict[str, Any], resource.struct_rusage]:
-    """Run a command to its end; returns the JSON that it prints, and what it used."""
-    with log.open("ab") as errors:
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, env=_environment(home))
-        assert process.stdout is not None
-        output = process.stdout.read()
-        _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        raise RuntimeError(f"agentcompass ended with {process.returncode}; see {log}")
-    return json.loads(output), usage
 
 
 def help_seconds(home: Path) -> float:
     """How long ``agentcompass --help`` takes."""
     began = time.monotonic()
-    subprocess.run([*PROGRAM, "--help"], stdout=subprocess.DEVNULL, env=_environment(home), check=True)
+    subprocess.run([*PROGRAM, "--help"], stdout=subprocess.DEVNULL, env=environment(home), check=True)
     return time.monotonic() - began
 
 
-def _environment(home: Path) -> dict[str, str]:
-    """As after an installation: modules are compiled, whatever this shell says about that."""
-    inherited = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    return {**inherited, "AGENTCOMPASS_HOME": str(home), "PYTHONPYCACHEPREFIX": str(home / "pycache")}
-
-
-def _worker_pid(home: Path) -> int | None:
-    """The worker that the command has started; its state file goes when the launch is over."""
-    for path in (home / "workers").glob("*.json"):
-        try:
-            pid: int | None = orjson.loads(path.read_bytes()).get("pid")
-        except (FileNotFoundError, orjson.JSONDecodeError):
-            continue  # replaced or removed in this moment
-        return pid
-    return None
-
-
-def _attempt_times(progress: Path) -> tuple[list[float], list[float]]:
-    times: dict[str, list[float]] = {"attempt_started": [], "attempt_finished": []}
-    for line in progress.read_bytes().splitlines():
-        event = orjson.loads(line)
-        if event["event"] in times:
-            times[event["event"]].append(event["timestamp"])
-    return times["attempt_started"], times["attempt_finished"]
-
-
-async def _history(server: ServerInfo, launch_id: str, key: str) -> History:
-    client = await Client.connect(server.address, namespace=server.namespace)
+async def _history(bench: Bench, launch_id: str, key: str) -> History:
+    client = await bench.client()
     request_id = f"{launch_workflow_id(launch_id)}/{key}"
-    attempt = await _size(client, attempt_workflow_id(request_id, "q00000", 1))
-    request = await _size(client, request_id)
+    attempt = await history_size(client, attempt_workflow_id(request_id, "q00000", 1))
+    request = await history_size(client, request_id)
     children = 0
     async for event in client.get_workflow_handle(request_id).fetch_history_events():
         children += event.HasField("child_workflow_execution_started_event_attributes")
-    return History(*attempt, request[0] / max(children, 1), request[1] / max(children, 1))
-
-
-async def _size(client: Client, workflow_id: str) -> tuple[int, int]:
-    info = (await client.get_workflow_handle(workflow_id).describe()).raw_description.workflow_execution_info
-    return info.history_length, info.history_size_bytes
+    return History(attempt, request.events / max(children, 1), request.bytes / max(children, 1))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 from floor import FloorRun
@@ -28,10 +28,6 @@ class Session:
     floors: list[FloorRun] = field(default_factory=list)
     products: list[ProductRun] = field(default_factory=list)
     help_seconds: list[float] = field(default_factory=list)
-    few: ProductRun | None = None
-    """200 attempts, for the growth of memory; with ``--full`` only."""
-    many: ProductRun | None = None
-    """5,000 attempts."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +55,7 @@ def lines_of(session: Session) -> list[Line]:
     first = statistics.median(item.first_attempt_seconds for item in products)
     help_time = statistics.median(session.help_seconds)
     history = products[-1].history
-    lines = [
+    return [
         Line("floor: empty child workflows", floor_rate, "/s"),
         Line("product: no-op attempts", _median(products, "attempts_per_second"), "/s"),
         Line("product / floor", ratio, "", f">= {MIN_RATIO}", ratio >= MIN_RATIO),
@@ -72,27 +68,13 @@ def lines_of(session: Session) -> list[Line]:
         Line("peak memory, worker", memory, "MB", f"< {MAX_WORKER_MB:g}", memory < MAX_WORKER_MB),
         Line("peak memory, CLI", max(item.cli_peak_mb for item in products), "MB"),
         Line("peak memory, server", max(item.server_peak_mb for item in products), "MB"),
-        Line("history of an attempt", history.attempt_events, "events"),
-        Line("history of an attempt", history.attempt_bytes, "bytes"),
+        Line("history of an attempt", history.attempt.events, "events"),
+        Line("history of an attempt", history.attempt.bytes, "bytes"),
         Line("request's history per attempt", history.request_events, "events"),
         Line("request's history per attempt", history.request_bytes, "bytes"),
         Line("command to first attempt", first, "s", "<= 3", first <= MAX_FIRST_ATTEMPT_SECONDS),
         Line("whole command", _median(products, "command_seconds"), "s"),
         Line("agentcompass --help", help_time, "s", "<= 0.3", help_time <= MAX_HELP_SECONDS),
-    ]
-    return lines + _growth(session)
-
-
-def _growth(session: Session) -> list[Line]:
-    few, many = session.few, session.many
-    if few is None or many is None:
-        return []
-    growth = many.worker_peak_mb / few.worker_peak_mb
-    return [
-        Line("worker memory, 200 attempts", few.worker_peak_mb, "MB"),
-        Line("worker memory, 5,000 attempts", many.worker_peak_mb, "MB"),
-        Line("  growth", growth, "x", f"<= {MAX_GROWTH:g}", growth <= MAX_GROWTH),
-        Line("no-op attempts, 5,000", many.attempts_per_second, "/s"),
     ]
 
 
@@ -108,8 +90,3 @@ def render(lines: list[Line]) -> str:
         for line in lines
     ]
     return "\n".join(rows)
-
-
-def as_json(session: Session, lines: list[Line]) -> dict[str, Any]:
-    """The table and every run behind it."""
-    return {"lines": [asdict(line) for line in lines], "session": asdict(session)}
