@@ -8,17 +8,14 @@ from typing import Any
 
 from temporalio import workflow
 from temporalio.common import SearchAttributeKey, VersioningBehavior
-from temporalio.exceptions import FailureError, is_cancelled_exception
+from temporalio.exceptions import FailureError
 
 with workflow.unsafe.imports_passed_through():
     from ..contracts import search_attributes as attributes
     from ..contracts.activities import (
         FINALIZE_REQUEST,
-        PREPARE_REQUEST,
         AttemptOutcome,
         FinalizeInput,
-        PreparedRequest,
-        PrepareRequestInput,
     )
     from ..contracts.dispatch import Allowance
     from ..contracts.launch import RequestResult, RequestStatus
@@ -45,6 +42,7 @@ with workflow.unsafe.imports_passed_through():
     from .allotment import Allotment
     from .analysis import Analysis
     from .calls import being_evicted, bookkeeping, in_background, root_cause
+    from .preparation import prepare
     from .request_view import request_status, request_table, unsummarized
     from .signals import model_of, text_of
     from .slots import Slots
@@ -95,7 +93,9 @@ class RequestWorkflow:
     async def _main(self) -> RequestResult | None:
         """``None`` asks for continue-as-new."""
         if self._state is None:
-            self._state = await self._prepare()
+            self._state = await prepare(
+                self._input, lambda: self._stop_status is not None, self._allotment.slots
+            )
         if self._state is None:
             return self._result_without_run()
         if self._input.state is None:  # the runs after continue-as-new inherit it
@@ -120,44 +120,6 @@ class RequestWorkflow:
         self._phase = "waiting"
         await workflow.wait_condition(lambda: self._allotment.may_finish or self._stop_status is not None)
         return await self._finalize(self._state)
-
-    async def _prepare(self) -> RequestState | None:
-        """Reserve the run; ``None`` when the request was stopped before there was one."""
-        argument = PrepareRequestInput(
-            launch_id=self._input.launch_id,
-            request_key=self._input.request_key,
-            request_index=self._input.request_index,
-            request_count=self._input.request_count,
-            request=self._input.request,
-            runtime=self._input.runtime,
-            temporal=self._input.temporal,
-        )
-        preparing: asyncio.Task[PreparedRequest] = in_background(
-            bookkeeping(
-                PREPARE_REQUEST,
-                argument,
-                heartbeat_timeout=self._heartbeat,
-                summary="load tasks, reserve the run directory",
-            )
-        )
-        await workflow.wait_condition(lambda: preparing.done() or self._stop_status is not None)
-        if not preparing.done():
-            preparing.cancel()
-        try:
-            prepared = await preparing
-        except (FailureError, asyncio.CancelledError) as error:
-            if self._stop_status is not None and is_cancelled_exception(error):
-                return None
-            raise
-        return RequestState(
-            run_dir=prepared.run_dir,
-            run_id=prepared.run_id,
-            total_tasks=prepared.total_tasks,
-            reused_tasks=prepared.reused_tasks,
-            parallel_attempts=prepared.parallel_attempts,
-            analyzes=prepared.analyzes,
-            task_concurrency=self._allotment.slots,
-        )
 
     async def _run_tasks(self, state: RequestState, window: AttemptWindow, queue: TaskQueue) -> bool:
         """Until all is done or stopped; False when history got long and nothing is in doubt."""

@@ -1,0 +1,57 @@
+"""The beginning of a request: its tasks are loaded and its run directory is reserved."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from datetime import timedelta
+
+from temporalio import workflow
+from temporalio.exceptions import FailureError, is_cancelled_exception
+
+with workflow.unsafe.imports_passed_through():
+    from ..contracts.activities import PREPARE_REQUEST, PreparedRequest, PrepareRequestInput
+    from ..contracts.workflows import RequestInput, RequestState
+    from .calls import bookkeeping, in_background
+
+
+async def prepare(input: RequestInput, stopping: Callable[[], bool], slots: int) -> RequestState | None:
+    """Reserve the run; ``None`` when the request was stopped before there was one.
+
+    Raises ``FailureError`` when it cannot be prepared.
+    """
+    argument = PrepareRequestInput(
+        launch_id=input.launch_id,
+        request_key=input.request_key,
+        request_index=input.request_index,
+        request_count=input.request_count,
+        request=input.request,
+        runtime=input.runtime,
+        temporal=input.temporal,
+    )
+    preparing: asyncio.Task[PreparedRequest] = in_background(
+        bookkeeping(
+            PREPARE_REQUEST,
+            argument,
+            heartbeat_timeout=timedelta(seconds=input.runtime.heartbeat_timeout_seconds),
+            summary="load tasks, reserve the run directory",
+        )
+    )
+    await workflow.wait_condition(lambda: preparing.done() or stopping())
+    if not preparing.done():
+        preparing.cancel()
+    try:
+        prepared = await preparing
+    except (FailureError, asyncio.CancelledError) as error:
+        if stopping() and is_cancelled_exception(error):
+            return None
+        raise
+    return RequestState(
+        run_dir=prepared.run_dir,
+        run_id=prepared.run_id,
+        total_tasks=prepared.total_tasks,
+        reused_tasks=prepared.reused_tasks,
+        parallel_attempts=prepared.parallel_attempts,
+        analyzes=prepared.analyzes,
+        task_concurrency=slots,
+    )
