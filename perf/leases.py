@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,10 +10,10 @@ from pathlib import Path
 from command import Bench, attempt_times, history_size, no_op, run_json
 from temporalio.client import Client
 
-from agentcompass.contracts.workflows import attempt_workflow_id, launch_workflow_id
+from agentcompass.contracts.workflows import POOL_WORKFLOW, attempt_workflow_id, launch_workflow_id
 
 _PROVIDER = "host_process"
-_POOLS = 'WorkflowType = "ProviderPoolWorkflow"'
+_POOLS = f'WorkflowType = "{POOL_WORKFLOW}"'
 _NEVER_WAITS = "1000000"
 """A rate at which every environment may be opened at once."""
 
@@ -56,14 +55,14 @@ class LeaseRun:
         return self.leased.per_second / self.without_per_second
 
     @property
+    def attempt_events(self) -> float:
+        """History events of a lease in its attempt."""
+        return self.leased.attempt_events - self.before.attempt_events
+
+    @property
     def events(self) -> float:
         """History events of a lease, wherever they are."""
-        return self.leased.attempt_events - self.before.attempt_events + self.pool_events
-
-
-def pools_exist() -> bool:
-    """Whether this version has limits over all launches: ``agentcompass pool``."""
-    return importlib.util.find_spec("agentcompass.cli.pools") is not None
+        return self.attempt_events + self.pool_events
 
 
 async def measure_leases(bench: Bench, attempts: int, concurrency: int) -> LeaseRun:

@@ -9,7 +9,7 @@ from typing import Any
 from cancelling import CancelRun, measure_cancel
 from command import Bench
 from growth import Growth, measure_growth
-from leases import LeaseRun, measure_leases, pools_exist
+from leases import LeaseRun, measure_leases
 from many_requests import ManyRequests, measure_many_requests
 from recovery import RecoveryRun, measure_recovery
 
@@ -90,7 +90,7 @@ async def measure_operations(
     if "growth" in chosen:
         say(f"{sizes.few} attempts against {sizes.marks[-1]}")
         session.growth = measure_growth(bench, sizes.few, sizes.marks, sizes.concurrency, sizes.rounds)
-    if "lease" in chosen and pools_exist():
+    if "lease" in chosen:
         for number in range(sizes.rounds):
             say(f"attempts with leases, {number + 1} of {sizes.rounds}")
             session.leases.append(await measure_leases(bench, sizes.leased_attempts, sizes.concurrency))

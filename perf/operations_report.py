@@ -122,6 +122,7 @@ def _leases(runs: list[LeaseRun]) -> list[Line]:
         Line("  and with a lease each", _median(run.leased.per_second for run in runs), "/s"),
         Line("  ratio", ratio, "x", f">= {MIN_LEASE_RATIO:g}", ratio >= MIN_LEASE_RATIO),
         Line("history of a lease", events, "events", f"<= {MAX_LEASE_EVENTS:g}", events <= MAX_LEASE_EVENTS),
+        Line("  in its attempt", _median(run.attempt_events for run in runs), "events"),
         Line("  in the pool", _median(run.pool_events for run in runs), "events"),
     ]
 
