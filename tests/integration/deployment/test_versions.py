@@ -7,8 +7,10 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
 from cluster import Cluster
 from command_line import Running, wait_for
 from gated_runs import start_gated
@@ -52,9 +54,25 @@ def version_worker(cluster: Cluster, gates: Gates, build: str, code: Path | None
     return worker
 
 
+@pytest.fixture
+def no_version_afterwards(cluster: Cluster) -> Iterator[None]:
+    """This machine's own queue is that of other tests' workers, too, which are no versions."""
+    yield
+    assert set_current(cluster, "")
+
+
 def set_current(cluster: Cluster, build: str) -> bool:
-    command = [TEMPORAL, "worker", "deployment", "set-current-version", "--yes"]
-    command += ["--deployment-name", DEPLOYMENT, "--build-id", build]
+    """Make a build the current one; none makes workers without a version the current ones."""
+    command = [
+        TEMPORAL,
+        "worker",
+        "deployment",
+        "set-current-version",
+        "--yes",
+        "--deployment-name",
+        DEPLOYMENT,
+    ]
+    command += ["--build-id", build] if build else ["--unversioned", "--ignore-missing-task-queues"]
     command += ["--address", cluster.address, "--namespace", cluster.command_line.env["TEMPORAL_NAMESPACE"]]
     return subprocess.run(command, capture_output=True, check=False, timeout=60).returncode == 0
 
@@ -77,6 +95,7 @@ async def versions(client: Client, launch_id: str) -> dict[str, tuple[int, str]]
     return found
 
 
+@pytest.mark.usefixtures("no_version_afterwards")
 def test_attempts_end_with_the_version_that_began_them_and_new_ones_take_the_new_one(
     cluster: Cluster, tmp_path: Path
 ) -> None:
