@@ -24,6 +24,8 @@ def register(registry: Registry) -> None:
     registry.harness("oracle", f"{_HERE}.harnesses.oracle:Oracle")
     registry.harness("nop", f"{_HERE}.harnesses.nop:Nop")
 
+    registry.recipe("harbor_docker", f"{_HERE}.recipes.harbor_docker:HarborDocker")
+
     registry.analyzer("exceptions", f"{_HERE}.analyzers.exceptions:Exceptions")
     registry.analyzer("empty_output", f"{_HERE}.analyzers.empty_output:EmptyOutput")
     registry.analyzer("truncation", f"{_HERE}.analyzers.truncation:Truncation")

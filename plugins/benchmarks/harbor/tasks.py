@@ -180,9 +180,11 @@ def _artifacts(config: TaskConfig, mapped: bool) -> list[ArtifactSpec] | None:
 
 
 def _collect(verifier: VerifierTable, mapped: bool) -> list[ArtifactCommand]:
+    """A command that fails has found nothing to collect: that is the agent's doing, which the verifier sees."""
     return [
         ArtifactCommand(
-            command=_in_workdir(item.command) if mapped else item.command, timeout_seconds=item.timeout_sec
+            command=f"(\n{_in_workdir(item.command) if mapped else item.command}\n) || true",
+            timeout_seconds=item.timeout_sec,
         )
         for item in verifier.collect
     ]

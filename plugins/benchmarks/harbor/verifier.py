@@ -131,7 +131,7 @@ async def _read_rewards(env: EnvironmentSession, folder: str) -> Rewards | str:
 
 def _verifier_user(facts: HarborFacts, paths: SandboxPaths) -> str | None:
     """The task's, else root where the agent was somebody else, else the environment's own."""
-    return facts.verifier_user or (paths.root if facts.agent_user and not facts.separate_verifier else None)
+    return facts.verifier_user or (paths.root if facts.agent_user else None)
 
 
 async def require_interpreter(env: EnvironmentSession, folder: TaskFolder, phase: IssuePhase) -> None:
