@@ -18,6 +18,7 @@ def register(registry: Registry) -> None:
     registry.benchmark("terminal_tasks", f"{_HERE}.benchmarks.terminal_tasks:TerminalTasks")
     registry.benchmark("harbor", f"{_HERE}.benchmarks.harbor:Harbor")
     registry.benchmark("judged_qa", f"{_HERE}.benchmarks.judged_qa:JudgedQuestions")
+    registry.benchmark("bfcl", f"{_HERE}.benchmarks.bfcl:Bfcl")
 
     registry.harness("openai_chat", f"{_HERE}.harnesses.openai_chat:OpenAIChat")
     registry.harness("terminal_agent", f"{_HERE}.harnesses.terminal_agent:TerminalAgent")
