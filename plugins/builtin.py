@@ -19,6 +19,8 @@ def register(registry: Registry) -> None:
     registry.benchmark("harbor", f"{_HERE}.benchmarks.harbor:Harbor")
     registry.benchmark("judged_qa", f"{_HERE}.benchmarks.judged_qa:JudgedQuestions")
     registry.benchmark("bfcl", f"{_HERE}.benchmarks.bfcl:Bfcl")
+    registry.benchmark("swebench_verified", f"{_HERE}.benchmarks.swebench_verified:SweBenchVerified")
+    registry.benchmark("pinchbench", f"{_HERE}.benchmarks.pinchbench:PinchBench")
 
     registry.harness("openai_chat", f"{_HERE}.harnesses.openai_chat:OpenAIChat")
     registry.harness("terminal_agent", f"{_HERE}.harnesses.terminal_agent:TerminalAgent")
