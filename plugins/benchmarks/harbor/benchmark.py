@@ -92,11 +92,9 @@ class Harbor(Benchmark[HarborParams]):
         setup = facts.setup
         if facts.builds_image:
             setup = setup.model_copy(update={"build_context": f"{folder}/environment"})
-        evaluation = None
-        if facts.verifier_image is not None:
-            evaluation = setup.model_copy(update={"image": facts.verifier_image, "build_context": None})
-        elif facts.verifier_builds_image:
-            evaluation = setup.model_copy(update={"image": None, "build_context": f"{folder}/tests"})
+        evaluation = facts.verifier_setup
+        if evaluation is not None and facts.verifier_builds_image:
+            evaluation = evaluation.model_copy(update={"build_context": f"{folder}/tests"})
         return BenchmarkPlan(
             setup=setup, evaluation_setup=evaluation, evaluation_resources=facts.verifier_resources
         )

@@ -24,9 +24,10 @@ class HarborFacts(Contract):
     setup: EnvironmentSetup
     """Of the environment, without ``build_context``, which is a path of a machine."""
     separate_verifier: bool = False
-    verifier_image: str | None = None
+    verifier_setup: EnvironmentSetup | None = None
+    """Of a verifier with an image of its own, without ``build_context``."""
     verifier_builds_image: bool = False
-    """True when the verifier's image is built from ``tests/``."""
+    """True when that image is built from ``tests/``."""
     verifier_resources: ResourceRequirements | None = None
     verifier_user: str | None = None
     uploads_tests: bool = True

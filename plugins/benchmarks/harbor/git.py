@@ -31,12 +31,17 @@ def resolved_commit(url: str, reference: str) -> str:
     if _COMMIT.match(reference):
         return reference
     listed = _git("ls-remote", "--", url, reference, f"{reference}^{{}}", what=f"git repository {url}")
-    commits = [line.split("\t") for line in listed.splitlines() if "\t" in line]
-    if not commits:
-        raise DatasetError(f"git repository {url} has no branch or tag {reference!r}")
-    # An annotated tag is listed twice; the second line is the commit that it stands for.
-    peeled = [commit for commit, name in commits if name.endswith("^{}")]
-    return peeled[0] if peeled else commits[0][0]
+    commits = {name: commit for commit, _, name in (line.partition("\t") for line in listed.splitlines())}
+    # The listing has every name that ends so. An annotated tag is there twice: the second is its commit.
+    for name in (
+        f"refs/tags/{reference}^{{}}",
+        f"refs/tags/{reference}",
+        f"refs/heads/{reference}",
+        reference,
+    ):
+        if name in commits:
+            return commits[name]
+    raise DatasetError(f"git repository {url} has no branch or tag {reference!r}")
 
 
 def checkout_folder(url: str, commit: str) -> Path:

@@ -107,31 +107,39 @@ def _require_supported(config: TaskConfig, folder: TaskFolder) -> None:
 
 def _facts(candidate: Candidate, config: TaskConfig, params: HarborParams) -> HarborFacts:
     folder, table, verifier = candidate.folder, config.environment, config.verifier
-    image = verifier.environment.docker_image if verifier.environment else None
-    verifier_builds = verifier.separate and image is None and folder.has("tests/Dockerfile")
+    own = verifier.environment
+    image = own.docker_image if own else None
+    builds = verifier.separate and image is None and folder.has("tests/Dockerfile")
+    setup = EnvironmentSetup(
+        image=table.docker_image, build_timeout_seconds=table.build_timeout_sec, workdir=table.workdir
+    )
+    verifier_setup = None
+    if image or builds:
+        verifier_setup = EnvironmentSetup(
+            image=image,
+            build_timeout_seconds=(own or table).build_timeout_sec,
+            workdir=(own and own.workdir) or table.workdir,
+        )
     return HarborFacts(
         source=candidate.source,
         digest=folder.digest(),
         tests_digest=folder.digest(["tests"]),
         solution_digest=folder.digest(["solution"]) if folder.has("solution/solve.sh") else "",
         builds_image=table.docker_image is None and folder.has("environment/Dockerfile"),
-        setup=EnvironmentSetup(
-            image=table.docker_image, build_timeout_seconds=table.build_timeout_sec, workdir=table.workdir
-        ),
+        setup=setup,
         separate_verifier=verifier.separate,
-        verifier_image=image,
-        verifier_builds_image=verifier_builds,
-        verifier_resources=_resources(verifier.environment, params) if verifier.environment else None,
+        verifier_setup=verifier_setup,
+        verifier_builds_image=builds,
+        verifier_resources=_resources(own, params) if own else None,
         verifier_user=_user(verifier.user),
-        uploads_tests=not verifier_builds and folder.has("tests/test.sh"),
+        uploads_tests=not builds and folder.has("tests/test.sh"),
         agent_user=_user(config.agent.user),
         healthcheck=table.healthcheck,
     )
 
 
 def _require_no_image(facts: HarborFacts) -> None:
-    needs = facts.setup.image or facts.builds_image or facts.verifier_image or facts.verifier_builds_image
-    if needs:
+    if facts.setup.image or facts.builds_image or facts.verifier_setup:
         raise InvalidTaskError(f"it needs an image, which {MAPPED_ENVIRONMENT} has not: use --env docker")
 
 

@@ -204,6 +204,38 @@ async def test_tasks_of_a_git_repository_are_those_of_the_commit(
     assert older.metadata["source"] == {"git": address, "commit": first, "path": "tasks/greeting"}
 
 
+async def test_a_name_means_that_branch_or_tag_and_none_that_ends_so(
+    tmp_path: Path, repository: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AGENTCOMPASS_HOME", str(tmp_path / "home"))
+    address, first = repository
+    folder = tmp_path / "repository"
+    git(folder, "branch", "a/stable", "HEAD")
+    git(folder, "tag", "-a", "stable", "-m", "release", first)
+    [_, found, _] = await load(tmp_path, git=address, commit="stable", subdirectory="tasks")
+    assert found.metadata["source"]["commit"] == first  # type: ignore[index,call-overload]
+    assert "has no branch or tag 'table'" in await refusal(tmp_path, git=address, commit="table")
+
+
+async def test_environments_are_made_as_the_task_says_and_a_verifier_may_have_its_own(tmp_path: Path) -> None:
+    make_task(
+        tmp_path / "t",
+        "[environment]\nworkdir = '/w'\ncpus = 2\nbuild_timeout_sec = 60\n"
+        "[verifier.environment]\ndocker_image = 'verifier:1'\nmemory_mb = 512\n",
+        environment__Dockerfile="FROM x\n",
+    )
+    benchmark = Harbor(HarborParams(path=str(tmp_path)))
+    request = request_on("docker")
+    [task] = await benchmark.load_tasks(request)
+    plan = benchmark.build_plan(task, request)
+    assert (plan.setup.build_context, plan.setup.workdir) == (f"{tmp_path}/t/environment", "/w")
+    assert plan.setup.build_timeout_seconds == 60
+    assert plan.evaluation_setup is not None and plan.evaluation_resources is not None
+    assert (plan.evaluation_setup.image, plan.evaluation_setup.build_context) == ("verifier:1", None)
+    assert (plan.evaluation_resources.memory_mb, plan.evaluation_resources.cpu) == (512, None)
+    assert str(tmp_path) not in task.model_dump_json()  # a place is no part of a task
+
+
 async def test_a_registry_file_lists_tasks_by_commit(
     tmp_path: Path, repository: tuple[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
