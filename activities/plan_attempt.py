@@ -147,7 +147,8 @@ class PlanAttempt:
         attach = "attach" in environment.quick_hooks
         if attach and "prepare_task" in benchmark.quick_hooks:
             quick.append(Phase.PREPARE_TASK)
-        if attach and harness and {"start_session", "execute_task", "collect_result"} <= harness.quick_hooks:
+        session_hooks = {"start_session", "execute_task", "collect_result"}
+        if attach and harness and plan.harness_plan.quick and session_hooks <= harness.quick_hooks:
             quick.append(Phase.RUN_HARNESS)
         if attach and "run_task" in benchmark.quick_hooks:
             quick.append(Phase.RUN_TASK)

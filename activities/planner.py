@@ -105,7 +105,7 @@ def _base_plan(components: RequestComponents, task: TaskSpec, attempt: int) -> E
     plan = ExecutionPlan(
         task_id=task.task_id,
         attempt=attempt,
-        environment=_environment(request.environment, task),
+        environment=_environment(request.environment, task, benchmark_plan),
         evaluation_environment_mode=request.environment.evaluation_environment_mode
         or task.evaluation_environment_mode
         or components.benchmark.evaluation_environment_mode,
@@ -125,19 +125,20 @@ def _base_plan(components: RequestComponents, task: TaskSpec, attempt: int) -> E
     return plan.model_copy(update=_derived(plan, request, task))
 
 
-def _setup_of(asked: EnvironmentSetup, task: TaskSpec) -> EnvironmentSetup:
+def _setup_of(asked: EnvironmentSetup, task: TaskSpec, plan: BenchmarkPlan) -> EnvironmentSetup:
     """How the task's sandbox is made; a request that names an image or a context means that one."""
+    offered = filled(plan.setup, EnvironmentSetup(image=task.image, build_context=task.build_context))
     if asked.image or asked.build_context:
-        return EnvironmentSetup()
-    return EnvironmentSetup(image=task.image, build_context=task.build_context)
+        return offered.model_copy(update={"image": None, "build_context": None, "dockerfile": None})
+    return offered
 
 
-def _environment(spec: EnvironmentSpec, task: TaskSpec) -> EnvironmentSpec:
+def _environment(spec: EnvironmentSpec, task: TaskSpec, plan: BenchmarkPlan) -> EnvironmentSpec:
     """The request's environment with the task's wishes where the request says nothing."""
     own = spec.evaluation_environment_env_variables
     return spec.model_copy(
         update={
-            "setup": filled(spec.setup, _setup_of(spec.setup, task)),
+            "setup": filled(spec.setup, _setup_of(spec.setup, task, plan)),
             "resources": filled(spec.resources, task.resources or ResourceRequirements()),
             "network_policy": spec.network_policy or task.network_policy,
             "run_network_policy": spec.run_network_policy or task.run_network_policy,
@@ -160,7 +161,9 @@ def _derived(plan: ExecutionPlan, request: RunRequest, task: TaskSpec) -> dict[s
     environment, execution = plan.environment, request.execution
     fresh = plan.evaluation_environment_mode is EvaluationMode.FRESH
     return {
-        "evaluation_environment": _evaluation_environment(environment) if fresh else None,
+        "evaluation_environment": _evaluation_environment(environment, plan.benchmark_plan)
+        if fresh
+        else None,
         "run_network_policy": environment.run_network_policy or plan.baseline_network_policy,
         "evaluation_network_policy": environment.verifier_network_policy or plan.baseline_network_policy,
         "save_artifacts": fresh if execution.save_artifacts is None else execution.save_artifacts,
@@ -210,10 +213,14 @@ def derive_again(
     return after.model_copy(update=update)
 
 
-def _evaluation_environment(environment: EnvironmentSpec) -> EnvironmentSpec:
-    """The verifier's fresh environment: as the task's, with its own start variables if given."""
-    own = environment.evaluation_environment_env_variables
-    return environment if own is None else environment.model_copy(update={"env_variables": own})
+def _evaluation_environment(environment: EnvironmentSpec, plan: BenchmarkPlan) -> EnvironmentSpec:
+    """The verifier's fresh environment: as the task's, with what it has of its own."""
+    own: dict[str, object] = {
+        "env_variables": environment.evaluation_environment_env_variables,
+        "setup": plan.evaluation_setup,
+        "resources": plan.evaluation_resources,
+    }
+    return environment.model_copy(update={name: value for name, value in own.items() if value is not None})
 
 
 def _scaled_budgets(bases: Budgets, execution: ExecutionSpec) -> Budgets:

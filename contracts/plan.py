@@ -7,7 +7,7 @@ from pydantic import Field, JsonValue
 from .artifacts import ArtifactCommand, ArtifactLimits, ArtifactSpec
 from .base import Contract
 from .network import NetworkPolicy
-from .request import EnvironmentSpec, EvaluationMode
+from .request import EnvironmentSetup, EnvironmentSpec, EvaluationMode, ResourceRequirements
 
 
 class BenchmarkPlan(Contract):
@@ -15,6 +15,12 @@ class BenchmarkPlan(Contract):
 
     run_timeout_seconds: float | None = Field(default=None, gt=0)
     evaluation_timeout_seconds: float | None = Field(default=None, gt=0)
+    setup: EnvironmentSetup = Field(default_factory=EnvironmentSetup)
+    """How the task's environment is made, where the request says nothing."""
+    evaluation_setup: EnvironmentSetup | None = None
+    """How the verifier's own environment is made (mode ``fresh``); ``None``: like the task's."""
+    evaluation_resources: ResourceRequirements | None = None
+    """Of the verifier's own environment; ``None``: like the task's."""
     settings: dict[str, JsonValue] = Field(default_factory=dict)
 
 
@@ -22,6 +28,8 @@ class HarnessPlan(Contract):
     """What the harness settles for a task."""
 
     run_timeout_seconds: float | None = Field(default=None, gt=0)
+    quick: bool = True
+    """False when the hooks that the harness calls quick are not quick for this task."""
     settings: dict[str, JsonValue] = Field(default_factory=dict)
 
 

@@ -12,6 +12,18 @@ from .network import NetworkPolicy
 from .request import EvaluationMode, ResourceRequirements
 
 
+class OracleCommand(Contract):
+    """How the reference solution is carried out, for tasks that are solved by doing something."""
+
+    command: str = Field(min_length=1)
+    """Goes to ``sh -c``; the benchmark has put the files that it needs in place."""
+    cwd: str | None = None
+    """Default: the environment's work directory."""
+    user: str | None = None
+    env_variables: dict[str, str] = Field(default_factory=dict)
+    """Values may be secret references."""
+
+
 class TaskSpec(Contract):
     """One item of a benchmark. ``None`` in a policy, mode or budget means: not the task's business."""
 
@@ -36,6 +48,8 @@ class TaskSpec(Contract):
     artifact_collect: list[ArtifactCommand] = Field(default_factory=list)
     run_timeout_seconds: float | None = Field(default=None, gt=0)
     evaluation_timeout_seconds: float | None = Field(default=None, gt=0)
+    oracle: OracleCommand | None = None
+    """What the harness ``oracle`` runs instead of giving an answer."""
 
     _check_artifacts = field_validator("artifacts")(check_destinations)
 

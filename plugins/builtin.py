@@ -16,12 +16,19 @@ def register(registry: Registry) -> None:
     registry.benchmark("qa", f"{_HERE}.benchmarks.qa:QuestionAnswering")
     registry.benchmark("command", f"{_HERE}.benchmarks.command:CommandBenchmark")
     registry.benchmark("terminal_tasks", f"{_HERE}.benchmarks.terminal_tasks:TerminalTasks")
+    registry.benchmark("harbor", f"{_HERE}.benchmarks.harbor:Harbor")
+    registry.benchmark("judged_qa", f"{_HERE}.benchmarks.judged_qa:JudgedQuestions")
+    registry.benchmark("bfcl", f"{_HERE}.benchmarks.bfcl:Bfcl")
+    registry.benchmark("swebench_verified", f"{_HERE}.benchmarks.swebench_verified:SweBenchVerified")
+    registry.benchmark("pinchbench", f"{_HERE}.benchmarks.pinchbench:PinchBench")
 
     registry.harness("openai_chat", f"{_HERE}.harnesses.openai_chat:OpenAIChat")
     registry.harness("terminal_agent", f"{_HERE}.harnesses.terminal_agent:TerminalAgent")
     registry.harness("cli_agent", f"{_HERE}.harnesses.cli_agent:CliAgent")
     registry.harness("oracle", f"{_HERE}.harnesses.oracle:Oracle")
     registry.harness("nop", f"{_HERE}.harnesses.nop:Nop")
+
+    registry.recipe("harbor_docker", f"{_HERE}.recipes.harbor_docker:HarborDocker")
 
     registry.analyzer("exceptions", f"{_HERE}.analyzers.exceptions:Exceptions")
     registry.analyzer("empty_output", f"{_HERE}.analyzers.empty_output:EmptyOutput")

@@ -341,3 +341,23 @@ def test_start_variables_of_a_verifier_that_gets_no_environment_are_refused() ->
     with pytest.raises(StageFailure, match="needs evaluation_environment_mode 'fresh', not 'none'"):
         planned(request)
     assert planned(request, task_of(evaluation_environment_mode="fresh")).evaluation_environment is not None
+
+
+def test_a_benchmark_says_how_environments_are_made_where_the_request_does_not() -> None:
+    offered = BenchmarkPlan(
+        setup=EnvironmentSetup(build_context="/task", workdir="/w"),
+        evaluation_setup=EnvironmentSetup(image="verifier"),
+        evaluation_resources=ResourceRequirements(cpu=1),
+    )
+    task = task_of(evaluation_environment_mode="fresh", resources={"cpu": 4})
+    plan = planned(request_of(), task, benchmark=offered)
+    assert (plan.environment.setup.build_context, plan.environment.setup.workdir) == ("/task", "/w")
+    assert plan.evaluation_environment is not None
+    assert plan.evaluation_environment.setup == EnvironmentSetup(image="verifier")
+    assert (plan.environment.resources.cpu, plan.evaluation_environment.resources.cpu) == (4, 1)
+
+
+def test_an_image_of_the_request_replaces_what_the_benchmark_would_build() -> None:
+    offered = BenchmarkPlan(setup=EnvironmentSetup(build_context="/task", dockerfile="D", workdir="/w"))
+    plan = planned(request_of(environment={"setup": {"image": "mine"}}), task_of(), benchmark=offered)
+    assert plan.environment.setup == EnvironmentSetup(image="mine", workdir="/w")

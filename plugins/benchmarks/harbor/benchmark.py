@@ -1,0 +1,180 @@
+"""The benchmark ``harbor``: folders with an instruction, an environment, tests and a solution."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import shlex
+from typing import ClassVar
+
+from pydantic import BaseModel
+
+from ....contracts.benchmark import Benchmark
+from ....contracts.context import AttemptContext
+from ....contracts.environment import EnvironmentSession
+from ....contracts.errors import AgentCompassError, DatasetError, StageFailure, UsageError
+from ....contracts.issues import IssueCode, IssuePhase, Severity
+from ....contracts.metrics import MetricContract, MetricKind
+from ....contracts.plan import BenchmarkPlan, ExecutionPlan
+from ....contracts.request import EvaluationMode, RunRequest
+from ....contracts.result import RunResult
+from ....contracts.task import PreparedTask, TaskInput, TaskSpec
+from .commands import require, wait_until_healthy
+from .facts import HarborFacts
+from .folder import InvalidTaskError, TaskFolder
+from .params import HarborParams
+from .paths import SandboxPaths
+from .sources import Candidate, candidates, folder_of, locate
+from .tasks import read_task
+from .verifier import grade, require_interpreter, upload_part
+
+_log = logging.getLogger(__name__)
+_SHOWN_TASKS = 5
+_ORACLE = "oracle"
+
+
+class Harbor(Benchmark[HarborParams]):
+    """The agent works in the task's environment; the task's own script says what that is worth."""
+
+    id = "harbor"
+    description = (
+        "Task folders in Harbor's format (Terminal-Bench 2 and others): local, from git, or a registry"
+    )
+    Params: ClassVar[type[BaseModel]] = HarborParams
+    metric_contract = MetricContract(
+        primary="reward", metrics={"reward": MetricKind.SCALAR, "correct": MetricKind.BINARY}
+    )
+    evaluation_environment_mode = EvaluationMode.REUSE
+    parallel_attempts_safe = True
+
+    async def load_tasks(self, request: RunRequest) -> list[TaskSpec]:
+        """The tasks by name. Raises ``DatasetError`` that names those which cannot be run."""
+        return await asyncio.to_thread(self._load, request)
+
+    def _load(self, request: RunRequest) -> list[TaskSpec]:
+        tasks, invalid = [], []
+        for candidate in self._wanted(candidates(self.params)):
+            try:
+                task, unknown = read_task(candidate, self.params, request.environment.id)
+            except InvalidTaskError as error:
+                invalid.append(f"{candidate.name}: {error}")
+                continue
+            tasks.append(task)
+            if unknown:
+                _log.warning(
+                    "task %s: task.toml has unknown keys: %s", candidate.name, ", ".join(unknown[:20])
+                )
+        if invalid and not self.params.skip_invalid:
+            more = f"; and {len(invalid) - _SHOWN_TASKS} more" if len(invalid) > _SHOWN_TASKS else ""
+            raise DatasetError(
+                f"{len(invalid)} of {len(invalid) + len(tasks)} tasks cannot be run ('skip_invalid': true leaves "
+                f"them out): {'; '.join(invalid[:_SHOWN_TASKS])}{more}"
+            )
+        for text in invalid:
+            _log.warning("left out: task %s", text)
+        return tasks
+
+    def _wanted(self, found: list[Candidate]) -> list[Candidate]:
+        """Those of ``sample_ids``, so that a task which nobody asked for is not in the way."""
+        wanted = self.params.sample_ids
+        if wanted is None:
+            return found
+        missing = sorted(set(wanted) - {candidate.name for candidate in found})
+        if missing:
+            raise UsageError(f"benchmark 'harbor' has no task {', '.join(map(repr, missing[:5]))}")
+        return [candidate for candidate in found if candidate.name in set(wanted)]
+
+    def build_plan(self, task: TaskSpec, request: RunRequest) -> BenchmarkPlan:
+        """How the environments are made, of the agent and of a separate verifier."""
+        del request
+        facts = HarborFacts.of(task)
+        folder = folder_of(self.params, facts.source)
+        setup = facts.setup
+        if facts.builds_image:
+            setup = setup.model_copy(update={"build_context": f"{folder}/environment"})
+        evaluation = facts.verifier_setup
+        if evaluation is not None and facts.verifier_builds_image:
+            evaluation = evaluation.model_copy(update={"build_context": f"{folder}/tests"})
+        return BenchmarkPlan(
+            setup=setup, evaluation_setup=evaluation, evaluation_resources=facts.verifier_resources
+        )
+
+    async def prepare_task(
+        self,
+        task: TaskSpec,
+        env: EnvironmentSession,
+        request: RunRequest,
+        plan: BenchmarkPlan,
+        context: AttemptContext,
+    ) -> PreparedTask:
+        """The folders that tasks count on; the solution only for the oracle."""
+        del plan
+        facts, paths = HarborFacts.of(task), SandboxPaths.of(request.environment.id, env.workdir)
+        folder = await self._folder(facts, IssuePhase.SETUP)
+        logs = [shlex.quote(f"{paths.logs}/{name}") for name in ("agent", "verifier", "artifacts")]
+        await require(
+            env,
+            f"mkdir -p {' '.join(logs)} && chmod 777 {' '.join(logs)}",
+            user=paths.root,
+            phase=IssuePhase.SETUP,
+            what=f"making {paths.logs}",
+        )
+        if facts.healthcheck is not None:
+            await wait_until_healthy(env, facts.healthcheck, context)
+        if facts.uploads_tests and not facts.separate_verifier:
+            await require_interpreter(env, folder, IssuePhase.SETUP)
+        if request.harness.id == _ORACLE:
+            if task.oracle is None:
+                message = "the task has no solution/solve.sh for the oracle to run"
+                raise StageFailure.fatal(IssuePhase.SETUP, IssueCode.TASK_INPUT_INVALID, message)
+            await upload_part(folder, "solution", facts.solution_digest, env, paths, IssuePhase.SETUP)
+        return PreparedTask(
+            task_id=task.task_id,
+            category=task.category,
+            input=TaskInput(prompt=paths.rewritten(task.question), workspace=env.workdir),
+        )
+
+    async def evaluate(
+        self,
+        task: TaskSpec,
+        prepared: PreparedTask,
+        result: RunResult,
+        request: RunRequest,
+        plan: ExecutionPlan,
+        env: EnvironmentSession | None,
+        context: AttemptContext,
+    ) -> RunResult:
+        """Run the tests. No reward, or an unreadable one, is a valid 0 with a WARNING.
+
+        Raises ``StageFailure`` when the verifier could not be prepared, or was killed.
+        """
+        del prepared, plan
+        if env is None:
+            message = (
+                "harbor needs an environment for its tests: evaluation_environment_mode 'reuse' or 'fresh'"
+            )
+            raise StageFailure.fatal(IssuePhase.EVALUATE, IssueCode.EVALUATION_FAILED, message)
+        facts, paths = HarborFacts.of(task), SandboxPaths.of(request.environment.id, env.workdir)
+        if facts.uploads_tests:
+            context.progress("uploading the tests")
+            folder = await self._folder(facts, IssuePhase.EVALUATE)
+            await upload_part(folder, "tests", facts.tests_digest, env, paths, IssuePhase.EVALUATE)
+            if facts.separate_verifier:
+                await require_interpreter(env, folder, IssuePhase.EVALUATE)
+        context.progress("running the tests")
+        grading = await grade(env, facts, paths)
+        reward = grading.rewards.reward if grading.rewards else 0.0
+        if grading.rewards is None:
+            context.report_issue(
+                Severity.WARNING, IssuePhase.EVALUATE, IssueCode.REWARD_UNREADABLE, grading.problem
+            )
+        metrics = {**result.metrics, "reward": reward, "correct": reward >= 1.0}
+        meta = result.meta.model_copy(update={"benchmark": {**result.meta.benchmark, **grading.facts()}})
+        return result.model_copy(update={"metrics": metrics, "meta": meta})
+
+    async def _folder(self, facts: HarborFacts, phase: IssuePhase) -> TaskFolder:
+        """The task's folder on this worker; what is wrong with it is this task's loss only."""
+        try:
+            return await asyncio.to_thread(locate, self.params, facts.source)
+        except AgentCompassError as error:
+            raise StageFailure.fatal(phase, IssueCode.TASK_INPUT_INVALID, str(error)) from error

@@ -1,0 +1,5 @@
+"""Tasks in PinchBench's format."""
+
+from .benchmark import PinchBench, PinchBenchParams
+
+__all__ = ["PinchBench", "PinchBenchParams"]

@@ -1,0 +1,5 @@
+"""SWE-bench Verified: issues of Python projects, judged by the projects' tests."""
+
+from .benchmark import SweBenchVerified, SweBenchVerifiedParams
+
+__all__ = ["SweBenchVerified", "SweBenchVerifiedParams"]

@@ -1,0 +1,3 @@
+#!/bin/sh
+id -un
+echo $((17 + 25)) > sum.txt

@@ -1,0 +1,3 @@
+#!/bin/sh
+[ "$FIXTURE" = counting ] && echo 3 > /app/count.txt
+echo counted

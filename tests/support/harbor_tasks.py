@@ -1,0 +1,26 @@
+"""Harbor task folders for tests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+FIXTURES = Path(__file__).parents[1] / "data" / "harbor"
+TASKS = FIXTURES / "tasks"
+"""Three tasks that need no image."""
+IMAGES = FIXTURES / "images"
+"""Three tasks that need containers, on the base image of the Docker tests."""
+
+
+def make_task(folder: Path, toml: str = "", **files: str) -> Path:
+    """A small task; ``files`` maps paths, with ``__`` for a slash and ``_dot_`` for a dot, to content."""
+    for name, content in {
+        "task_dot_toml": toml,
+        "instruction_dot_md": "Do it.",
+        "environment___dot_keep": "",
+        "tests__test_dot_sh": "#!/bin/sh\necho 1 > /logs/verifier/reward.txt\n",
+        **files,
+    }.items():
+        path = folder / name.replace("__", "/", 1).replace("_dot_", ".")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content, encoding="utf-8")
+    return folder
