@@ -47,7 +47,7 @@ def read_task(candidate: Candidate, params: HarborParams, environment: str) -> t
     if mapped:
         _require_no_image(facts)
     verifier, table = config.verifier, config.environment
-    own = verifier.environment.env if verifier.environment else None
+    own = verifier.environment
     try:
         task = TaskSpec(
             task_id=candidate.name,
@@ -57,13 +57,13 @@ def read_task(candidate: Candidate, params: HarborParams, environment: str) -> t
             resources=_resources(table, params),
             network_policy=table.policy,
             run_network_policy=config.agent.policy,
-            evaluation_network_policy=verifier.policy,
+            evaluation_network_policy=verifier.policy or (own.policy if own else None),
             evaluation_environment_mode=EvaluationMode.FRESH if verifier.separate else None,
             env_variables=task_variables("environment.env", table.env, params.host_variables),
             evaluation_env_variables=task_variables("verifier.env", verifier.env, params.host_variables),
             evaluation_environment_env_variables=None
             if own is None
-            else task_variables("verifier.environment.env", own, params.host_variables),
+            else task_variables("verifier.environment.env", own.env, params.host_variables),
             artifacts=_artifacts(config, mapped),
             artifact_collect=_collect(verifier, mapped),
             run_timeout_seconds=config.agent.timeout_sec,
