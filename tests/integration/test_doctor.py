@@ -20,7 +20,9 @@ def test_nothing_is_started_and_nothing_is_left_behind(tmp_path: Path) -> None:
     folder = tmp_path / "work"
     folder.mkdir()
     command_line = make_command_line(tmp_path / "home", folder)
-    found = by_name(command_line.run("doctor", "--json").expect(0))
+    found = by_name(
+        command_line.run("doctor", "--json", env={"AGENTCOMPASS_HOME": str(tmp_path / "home")}).expect(0)
+    )
     assert found["local server"]["detail"].startswith("not running")
     assert not (tmp_path / "home").exists()
     assert not (folder / "results").exists()

@@ -10,6 +10,7 @@ from pathlib import Path
 from command_line import CommandLine, Ended, Running
 from gates import Gates
 from temporalio.client import Client
+from temporalio.service import RPCError, RPCStatusCode
 
 from agentcompass.contracts.workflows import NAMESPACE
 
@@ -64,6 +65,10 @@ def terminate_launch(command_line: CommandLine, launch: str) -> None:
         client = await Client.connect(f"127.0.0.1:{command_line.server_port}", namespace=NAMESPACE)
         async for item in client.list_workflows("ExecutionStatus = 'Running'"):
             if launch in item.id:
-                await client.get_workflow_handle(item.id).terminate()
+                try:
+                    await client.get_workflow_handle(item.id).terminate()
+                except RPCError as error:
+                    if error.status is not RPCStatusCode.NOT_FOUND:  # it ended by itself in this moment
+                        raise
 
     asyncio.run(terminate())

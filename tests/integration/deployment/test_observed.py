@@ -70,7 +70,7 @@ def test_metrics_count_what_the_worker_did_and_dashboards_ask_for_nothing_else(c
     assert "q1" not in text, "a label with a task would make a series for each task"
 
     missing = used_names() - exposed_names(text)
-    assert missing == set(ONLY_WITH_TROUBLE)
+    assert missing <= set(ONLY_WITH_TROUBLE)  # on a busy machine there is some trouble
     core = b"".join(path.read_bytes() for path in Path(temporalio.bridge.__path__[0]).glob("*.so"))
     assert [name for name in missing if (sdk := ONLY_WITH_TROUBLE[name]) and sdk.encode() not in core] == []
 

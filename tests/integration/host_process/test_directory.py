@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from agentcompass.contracts import EnvironmentHandle, EnvironmentLostError, EnvironmentSession
 from agentcompass.plugins.environments.host_process import HostProcess, HostProcessParams
-from agentcompass.plugins.environments.host_process.naming import file_name
+from agentcompass.plugins.environments.shared.naming import file_name
 
 
 def folder_of(session: EnvironmentSession) -> Path:
