@@ -9,6 +9,8 @@ from ....contracts.errors import UsageError
 from ....contracts.network import NetworkMode, NetworkPolicy
 
 _MOST_NETWORKS = 10
+_WEB_PORTS = ("80", "443")
+"""What Daytona's list of domains is about."""
 
 
 @dataclass(frozen=True)
@@ -27,14 +29,17 @@ def network_settings(policy: NetworkPolicy) -> NetworkSettings:
     networks, domains = [], []
     for entry in policy.allowed_hosts:
         network = _network(entry)
+        host, _, port = entry.partition(":")
         if network is not None:
             networks.append(network)
-        elif ":" in entry:
-            raise UsageError(f"Daytona has no ports in its allow lists; write {entry.rpartition(':')[0]!r}")
+        elif port and (port not in _WEB_PORTS or _network(host)):
+            raise UsageError(f"Daytona's allow lists know no ports: {entry!r} cannot be enforced")
         else:
-            domains.append(entry)
+            domains.append(host.rstrip("."))
     if networks and domains:
-        raise UsageError("Daytona enforces a list of networks or one of domains, not both in one policy")
+        raise UsageError(
+            f"Daytona is given a list of networks or one of domains, not both: {', '.join(policy.allowed_hosts)}"
+        )
     if len(networks) > _MOST_NETWORKS:
         raise UsageError(f"Daytona allows {_MOST_NETWORKS} networks, and the policy has {len(networks)}")
     if networks:
@@ -45,7 +50,7 @@ def network_settings(policy: NetworkPolicy) -> NetworkSettings:
 
 def _network(entry: str) -> str | None:
     try:
-        found = ipaddress.ip_network(entry, strict=False)
+        found = ipaddress.ip_network(entry.strip("[]"), strict=False)
     except ValueError:
         return None
     if found.version != 4:

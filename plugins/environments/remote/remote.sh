@@ -10,11 +10,16 @@ failed() {
     exit 0
 }
 
+# homes: makes where records are; an agent may have removed it.
+homes() {
+    mkdir -p "$home/x" "$home/p" || failed "$home cannot be made"
+    chmod 1777 "$home" "$home/x" "$home/p"
+}
+
 # prepare FOLDER [keep]: makes what everything else needs; keeps $data as the variables of the sandbox.
 # Answers with the work directory and the variables that were kept.
 prepare() {
-    mkdir -p "$home/x" "$home/p" || failed "$home cannot be made"
-    chmod 1777 "$home" "$home/x" "$home/p" 2>/dev/null
+    homes
     folder=$1
     if [ -z "$folder" ]; then
         folder=$(pwd -P)
@@ -43,6 +48,7 @@ supervised() {
 # launch AT MARK: starts a command under its supervisor unless somebody has; returns when its output is open.
 launch() {
     if [ ! -d "$1" ]; then
+        [ -d "$home/p" ] || homes
         export AC_RUN="$script" AGENTCOMPASS_COMMAND="$2"
         # In a session of its own: what ends this call shall not end the command.
         if [ -n "$AC_USER" ] && [ "$AC_USER" != "$(id -un)" ] && [ "$AC_USER" != "$(id -u)" ]; then
@@ -57,12 +63,15 @@ launch() {
         starter=$!
         unset AC_RUN
         export AGENTCOMPASS_COMMAND=keeper
-        until [ -e "${1}err" ]; do
+        # Not for ever: a command may remove its records before this has seen them.
+        tries=0
+        until [ -e "${1}err" ] || [ "$tries" -ge 100 ]; do
             rest_of "/proc/$starter"
             case $line in
             '' | Z* | X*) [ -e "${1}err" ] || [ -d "$1" ] || failed "$1 cannot be made" && return ;;
             esac
             nap 02
+            tries=$((tries + 1))
         done
     fi
 }
@@ -76,11 +85,27 @@ ended() {
     esac
 }
 
+# end_marked MARK: ends what carries the mark of a command whose records are gone, its supervisor too.
+end_marked() {
+    rounds=0 left=1
+    while [ -n "$left" ] && [ "$rounds" -lt 50 ]; do
+        left='' rounds=$((rounds + 1))
+        for folder in /proc/[0-9]*; do
+            rest_of "$folder"
+            case $line in '' | Z* | X*) continue ;; esac
+            variables_of "$folder" | grep -qx "AGENTCOMPASS_COMMAND=$1" || continue
+            left=1
+            kill -KILL "${folder#/proc/}"
+        done
+    done
+}
+
 # follow AT BUDGET: waits for the end of a command, but not longer than so many hundredths of a second; its
 # report, or "running".
 follow() {
-    at=$1 spent=0 asked=0 lost=0
-    : >"${at}asked"
+    at=$1 spent=0 lost=0
+    # Not with ":", whose failure would end this shell.
+    true >"${at}asked"
     while :; do
         supervised "$at" && lost=0 || lost=$((lost + 1))
         if ended "$at"; then
@@ -88,6 +113,8 @@ follow() {
             return
         fi
         if [ "$lost" -ge 5 ]; then
+            mark=${at%/}
+            end_marked "${mark##*/}"
             report "137 0 0"
             return
         fi

@@ -32,15 +32,23 @@ async def parsed(request: web.Request, model: type[M]) -> M:
         document = await request.json()
     except ValueError:
         raise refusal(400, "the body is no JSON") from None
-    known = {field.serialization_alias or name: name for name, field in model.model_fields.items()}
-    known.pop("additional_properties", None)
-    unknown = sorted(set(document) - set(known))
-    if unknown:
-        raise refusal(400, f"property {unknown[0]} should not exist")
     try:
-        return model.model_validate({known[name]: value for name, value in document.items()})
+        found = model.from_dict(document)  # type: ignore[attr-defined]  # all generated models have it
     except ValidationError as error:
         raise refusal(400, f"{error.errors()[0]['loc']} {error.errors()[0]['msg']}") from error
+    _require_known(found)
+    return found  # type: ignore[no-any-return]
+
+
+def _require_known(model: BaseModel) -> None:
+    """The SDK's models keep fields that they do not know; the service refuses them."""
+    for name in getattr(model, "additional_properties", {}):
+        raise refusal(400, f"property {name} should not exist")
+    for name in type(model).model_fields:
+        value = getattr(model, name)
+        for item in value if isinstance(value, list) else [value]:
+            if isinstance(item, BaseModel):
+                _require_known(item)
 
 
 def query(request: web.Request, *allowed: str) -> dict[str, str]:

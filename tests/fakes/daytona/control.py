@@ -24,7 +24,7 @@ from faults import Faults
 from machine import Machine
 
 KEY = "fake-daytona-key"
-DEFAULT_SNAPSHOT, SNAPSHOTS = "daytona-small", {"daytona-small", "prepared"}
+DEFAULT_SNAPSHOT, SNAPSHOTS = "daytona-small", {"daytona-small", "busybox"}
 _LARGEST_CPU = 4
 _LARGEST_PAGE = 200
 _STATES = ("creating", "started", "destroying")
@@ -122,7 +122,7 @@ class Control:
             "network_allow_list": asked.network_allow_list,
             "domain_allow_list": asked.domain_allow_list,
         }
-        sandbox = FakeSandbox(identity, asked, Machine(self._folder / identity), network)
+        sandbox = FakeSandbox(identity, asked, Machine(self._folder / identity, asked.snapshot), network)
         self.sandboxes[identity] = sandbox
         self._later(self._start(sandbox))
         return answer(self._full(sandbox))
@@ -218,7 +218,13 @@ class Control:
         return answer(SignedPortPreviewUrl(sandbox_id=sandbox.id, port=port, token=token, url=url))
 
     async def _set_faults(self, request: web.Request) -> web.Response:
-        self.faults.change(await request.json())
+        wanted = await request.json()
+        stopped = self.sandboxes.get(wanted.pop("stopped", ""))
+        if stopped is not None:
+            # As Daytona does when nobody has called for long, but without the deletion that follows.
+            await asyncio.to_thread(stopped.machine.end)
+            stopped.state = "stopped"
+        self.faults.change(wanted)
         return web.json_response({})
 
     async def _seen(self, request: web.Request) -> web.Response:

@@ -22,7 +22,7 @@ class Handler(BaseHTTPRequestHandler):
         """``/execute``: a command to its end, both streams in one, what a shell says of bytes that are no text lost."""
         wanted = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         process = subprocess.Popen(
-            ["/bin/sh", "-c", wanted["command"]],
+            [shutil.which("sh") or "/bin/sh", "-c", wanted["command"]],
             cwd=wanted.get("cwd") or None,
             env=dict(os.environ) | (wanted.get("envs") or {}),
             stdin=subprocess.DEVNULL,
