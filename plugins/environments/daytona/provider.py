@@ -134,6 +134,7 @@ class Daytona(Environment[DaytonaParams]):
     async def _discard(self, creation: Creation, working: asyncio.Future[Facts]) -> None:
         """After a failed opening: what it made itself goes, what it found stays."""
         await asyncio.wait({working})
+        working.exception()  # seen: after a cancellation nobody else asks for it
         made = creation.made
         if made is not None:
             await in_own_thread(lambda: remove(self._api, made, _REMOVAL_SECONDS), "daytona-discard")

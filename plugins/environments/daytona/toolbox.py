@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO, TypeVar
 
+from ....contracts.errors import ServiceUnreachableError
 from .api import NOT_FOUND, DaytonaApi, DaytonaError
 from .creation import living
 from .records import Facts
@@ -101,8 +102,8 @@ class Toolbox:
         """A call to the sandbox; what fails because all is gone is told as that."""
         try:
             return self.api.call(work, seconds=seconds)
-        except DaytonaError as error:
+        except (DaytonaError, ServiceUnreachableError) as error:
             living(self.api, self.environment_id, self.facts.sandbox)
-            if error.status == NOT_FOUND:
+            if isinstance(error, ServiceUnreachableError) or error.status == NOT_FOUND:
                 raise
             raise OSError(f"environment {self.environment_id!r}: {error} ({error.status})") from error
