@@ -13,7 +13,7 @@ from ....contracts.request import EnvironmentSpec
 from .api import CONFLICT, FORBIDDEN, NOT_FOUND, DaytonaApi, DaytonaError
 from .network import network_settings
 from .params import DaytonaParams
-from .records import ID_LABEL, Facts, labels_of, sandbox_name
+from .records import ID_LABEL, Facts, is_kept, labels_of, sandbox_name
 from .removal import remove
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ _ON_THEIR_WAY = frozenset(
 _FIRST_POLL_SECONDS, _LONGEST_POLL_SECONDS = 0.05, 1.0
 _QUOTA_POLL_SECONDS = 5.0
 _MIB_OF_GIB = 1024
+_NEVER = -1
 
 
 def origin_of(spec: EnvironmentSpec, params: DaytonaParams) -> tuple[str | None, str | None]:
@@ -143,6 +144,7 @@ class Creation:
         params, request = self._params, self._request
         snapshot, image = origin_of(request.spec, params)
         network = network_settings(request.network_policy)
+        labels = labels_of(request)
         more: dict[str, Any] = {}
         if image:
             more["build_info"] = CreateBuildInfo(dockerfile_content=f"FROM {image}\n")
@@ -159,11 +161,11 @@ class Creation:
             name=name,
             snapshot=snapshot,
             user=params.user,
-            labels=labels_of(request),
+            labels=labels,
             public=False,
             target=params.target,
             auto_stop_interval=params.auto_stop_minutes,
-            auto_delete_interval=0,
+            auto_delete_interval=_NEVER if is_kept(labels) else 0,
             ttl_minutes=_lifetime(request, params),
             network_block_all=network.block_all or None,
             network_allow_list=network.networks,
@@ -174,10 +176,17 @@ class Creation:
 
 def _lifetime(request: OpenRequest, params: DaytonaParams) -> int:
     """Minutes, 0 for no end."""
+    if is_kept(labels_of(request)):
+        return 0
     if params.lifetime_minutes is not None:
         return params.lifetime_minutes
     expiry = request.labels.get("expiry", "")
-    return max(1, math.ceil((int(expiry) - time.time()) / 60)) if expiry.isdigit() else 0
+    return minutes_until(int(expiry)) if expiry.isdigit() else 0
+
+
+def minutes_until(moment: float) -> int:
+    """Whole minutes, as Daytona counts times to live."""
+    return max(1, math.ceil((moment - time.time()) / 60))
 
 
 def facts_of(api: DaytonaApi, sandbox: str) -> Facts | None:

@@ -29,10 +29,10 @@ class DaytonaParams(RemoteLimits):
     user: str | None = Field(default=None, pattern=r"^[A-Za-z0-9_.-]+$")
     """Runs commands; default: the snapshot's."""
     auto_stop_minutes: int = Field(default=60, ge=0)
-    """A sandbox that nobody has called for so long is stopped, and deleted by that; 0: never."""
+    """A sandbox that nobody has called for so long is stopped, and deleted by that unless it is kept; 0: never."""
     lifetime_minutes: int | None = Field(default=None, ge=0)
-    """Daytona deletes a sandbox after so long, whatever it does; 0: never; default: when the sandbox expires
-    by its label, a day after it was opened."""
+    """Daytona deletes a sandbox after so long, whatever it does; 0: never; default: a day after its attempt has
+    shown its last sign of life."""
     open_timeout_seconds: float = Field(default=600.0, gt=0, le=86_400)
     """For making a sandbox, waiting for quota included."""
     request_timeout_seconds: float = Field(default=60.0, gt=0, le=3600)

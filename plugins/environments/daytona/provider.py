@@ -25,10 +25,10 @@ from ..remote import Shell, prepared
 from ..shared.cancellation import finish
 from ..shared.own_thread import in_own_thread
 from .api import DaytonaApi, DaytonaError, api_at
-from .creation import Creation, facts_of, living, origin_of
+from .creation import Creation, facts_of, living, minutes_until, origin_of
 from .network import network_settings
 from .params import DaytonaParams
-from .records import ID_LABEL, LABEL_PREFIX, PROVIDER, WORKDIR_LABEL, Facts, sandbox_name
+from .records import ID_LABEL, LABEL_PREFIX, PROVIDER, WORKDIR_LABEL, Facts, is_kept, sandbox_name
 from .removal import remove
 from .session import DaytonaSession
 from .toolbox import Toolbox
@@ -106,6 +106,25 @@ class Daytona(Environment[DaytonaParams]):
                 remove(api, facts.sandbox, _REMOVAL_SECONDS)
 
         await in_own_thread(close, f"close-{handle.id}")
+
+    async def renew(self, handle: EnvironmentHandle, expires_at: float) -> None:
+        """Have Daytona delete the sandbox at that time and not before; one with a set lifetime keeps that."""
+        _require_ours(handle)
+        api = self._api
+
+        def renew() -> None:
+            facts = living(api, handle.id, str(handle.data.get("sandbox") or sandbox_name(handle.id)))
+            if self.params.lifetime_minutes is not None or is_kept(facts.labels):
+                return
+            minutes = minutes_until(expires_at)
+            try:
+                api.call(
+                    lambda timeout: api.sandboxes.set_ttl(facts.sandbox, minutes, _request_timeout=timeout)
+                )
+            except DaytonaError as error:
+                raise OSError(f"Daytona sets no time to live: {error} ({error.status})") from error
+
+        await in_own_thread(renew, f"renew-{handle.id}")
 
     async def list_environments(self, labels: dict[str, str] | None = None) -> list[EnvironmentRecord]:
         """Sandboxes of this provider that carry all of ``labels``, the oldest first."""

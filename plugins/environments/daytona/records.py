@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ....contracts.environment import EnvironmentHandle, EnvironmentRecord, OpenRequest
+from ....contracts.environment_labels import KEPT
 from ..shared.naming import file_name
 
 if TYPE_CHECKING:
@@ -74,6 +75,11 @@ def labels_of(request: OpenRequest) -> dict[str, str]:
     if request.spec.setup.workdir:
         own[WORKDIR_LABEL] = request.spec.setup.workdir
     return own | {f"{LABEL_PREFIX}{name}": value for name, value in request.labels.items()}
+
+
+def is_kept(labels: dict[str, str]) -> bool:
+    """Whether a sandbox with these labels is to outlive its attempt."""
+    return labels.get(f"{LABEL_PREFIX}keep") == KEPT
 
 
 def _seconds(text: str | None) -> float | None:

@@ -90,6 +90,7 @@ class Control:
             web.get("/api/sandbox/{sandbox}", self._get),
             web.delete("/api/sandbox/{sandbox}", self._delete),
             web.post("/api/sandbox/{sandbox}/network-settings", self._network),
+            web.post("/api/sandbox/{sandbox}/ttl/{minutes}", self._live),
             web.get("/api/sandbox/{sandbox}/ports/{port}/signed-preview-url", self._preview),
             web.put("/faults", self._set_faults),
             web.get("/seen", self._seen),
@@ -208,6 +209,12 @@ class Control:
             "network_allow_list": wanted.network_allow_list,
             "domain_allow_list": wanted.domain_allow_list,
         }
+        return answer(self._full(sandbox))
+
+    async def _live(self, request: web.Request) -> web.Response:
+        query(request)
+        sandbox = self._found(request)
+        sandbox.asked.ttl_minutes = int(request.match_info["minutes"])
         return answer(self._full(sandbox))
 
     async def _preview(self, request: web.Request) -> web.Response:

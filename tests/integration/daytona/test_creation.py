@@ -10,6 +10,7 @@ from environment_providers import eventually
 
 from agentcompass.contracts import (
     EnvironmentHandle,
+    EnvironmentLostError,
     NetworkPolicy,
     ServiceUnreachableError,
     UsageError,
@@ -30,6 +31,26 @@ async def test_a_sandbox_of_an_image_has_its_resources_and_a_time_to_live(  # ty
     assert (asked["autoStopInterval"], asked["autoDeleteInterval"], asked["target"]) == (15, 0, "eu")
     assert asked["ttlMinutes"] in (60, 61)
     assert asked["public"] is False
+
+
+async def test_the_time_to_live_is_renewed_unless_it_was_set(daytona, provider, request_for) -> None:  # type: ignore[no-untyped-def]
+    for changes, expected in (({}, (119, 120)), ({"lifetime_minutes": 7}, (7,))):
+        environment = provider(**changes)
+        session = await environment.open(request_for())
+        await environment.renew(session.handle, time.time() + 7200 - 30)
+        assert daytona.seen()["asked"][0]["ttlMinutes"] in expected
+        await environment.close(session.handle)
+    with pytest.raises(EnvironmentLostError):
+        await environment.renew(session.handle, time.time() + 60)
+
+
+async def test_a_sandbox_that_is_to_be_kept_is_not_deleted_by_itself(daytona, provider, request_for) -> None:  # type: ignore[no-untyped-def]
+    environment = provider(lifetime_minutes=5)
+    session = await environment.open(request_for(labels={"launch": "l", "keep": "true"}))
+    await environment.renew(session.handle, time.time() + 60)
+    asked = daytona.seen()["asked"][0]
+    await environment.close(session.handle)
+    assert (asked["autoDeleteInterval"], asked["ttlMinutes"]) == (-1, 0)
 
 
 async def test_variables_of_an_environment_are_nowhere_in_a_listing(daytona, provider, request_for) -> None:  # type: ignore[no-untyped-def]
