@@ -9,6 +9,7 @@ _HERE = "agentcompass.plugins"
 
 def register(registry: Registry) -> None:
     """Register the built-in components; nothing is imported before it is used."""
+    registry.environment("daytona", f"{_HERE}.environments.daytona:Daytona")
     registry.environment("docker", f"{_HERE}.environments.docker:Docker")
     registry.environment("host_process", f"{_HERE}.environments.host_process:HostProcess")
 

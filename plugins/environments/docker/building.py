@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from ....contracts.errors import UsageError
-from . import packing
+from ..shared import packing
+from ..shared.packing import Owner
 from .container import ImageFacts
 from .engine import Engine, EngineError
 from .image_facts import find_image
-from .packing import Owner
 from .public_network import public_network
 from .transfer import Transfer
 

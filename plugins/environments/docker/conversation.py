@@ -2,36 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-import re
 import threading
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, TypeVar
 
-from ....contracts.environment import Output
+from ..shared.reports import Report, output_of, parsed_report, transferred
 from .engine import EngineError
 from .frames import Line
 from .sandbox import Sandbox
 
-T = TypeVar("T")
-
-KEPT_BYTES = 64 * 1024
-"""Bytes kept of each end of a stream."""
 _LONGEST_LINE = 8192
-_REPORT = re.compile(r"report (\d{1,3}) ([01]) ([01]) (\d{1,18}) (\d{1,18})")
-
-
-@dataclass(frozen=True)
-class Report:
-    """How a command ended, as its supervisor tells."""
-
-    returncode: int
-    exceeded: bool
-    out_of_memory: bool
-    stdout: Output
-    stderr: Output
 
 
 class Conversation:
@@ -126,51 +104,3 @@ class Conversation:
         else:
             self._buffer += frame.data
         return True
-
-
-def parsed_report(line: str) -> list[int] | None:
-    """Status, output limit, lack of memory, and the sizes of both streams; ``None`` for another line."""
-    found = _REPORT.fullmatch(line.strip())
-    return [int(word) for word in found.groups()] if found else None
-
-
-def transferred(size: int) -> int:
-    """How many bytes of a stream of ``size`` a report holds: see ``ends`` in common.sh."""
-    if size <= KEPT_BYTES:
-        return size
-    return KEPT_BYTES + size - _tail_block(size) * KEPT_BYTES
-
-
-def output_of(data: bytes, size: int, path: str) -> Output:
-    """A stream from its part in a report."""
-    tail = min(max(size - KEPT_BYTES, 0), KEPT_BYTES)
-    return Output(
-        head=data[: min(size, KEPT_BYTES)], tail=data[len(data) - tail :], total_bytes=size, path=path
-    )
-
-
-def _tail_block(size: int) -> int:
-    return (size - min(size - KEPT_BYTES, KEPT_BYTES)) // KEPT_BYTES
-
-
-def in_own_thread(work: Callable[[], T], name: str) -> asyncio.Future[T]:
-    """Run ``work`` in a thread of its own: in a shared pool, long commands would keep their ending out."""
-    loop = asyncio.get_running_loop()
-    future: asyncio.Future[T] = loop.create_future()
-
-    def settle(action: Callable[[Any], None], value: Any) -> None:
-        if not future.done():
-            action(value)
-
-    def run() -> None:
-        try:
-            result = work()
-        except BaseException as error:  # handed to whoever waits
-            action, value = future.set_exception, error
-        else:
-            action, value = future.set_result, result  # type: ignore[assignment]
-        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits
-            loop.call_soon_threadsafe(settle, action, value)
-
-    threading.Thread(target=run, name=name, daemon=True).start()
-    return future

@@ -8,10 +8,10 @@ from typing import Any
 
 from ....contracts.environment import OpenRequest
 from ....contracts.errors import UsageError
+from ..shared.packing import Owner
 from .container import ID_LABEL, VARIABLES, ImageFacts, SandboxData, container_name, creation_config
 from .engine import CONFLICT, NOT_FOUND, Engine, EngineError
 from .files import write_file
-from .packing import Owner
 from .params import DockerParams
 from .public_network import public_network
 from .sandbox import Sandbox

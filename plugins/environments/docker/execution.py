@@ -9,16 +9,11 @@ from dataclasses import dataclass
 
 from ....contracts.environment import ExecResult
 from ..shared.cancellation import finish
+from ..shared.own_thread import in_own_thread
+from ..shared.reports import KEPT_BYTES, Report, output_of, parsed_report, transferred
+from ..shared.variables import checked_variables
 from . import scripts
-from .conversation import (
-    KEPT_BYTES,
-    Conversation,
-    Report,
-    in_own_thread,
-    output_of,
-    parsed_report,
-    transferred,
-)
+from .conversation import Conversation
 from .params import DockerParams
 from .sandbox import Sandbox
 
@@ -56,15 +51,6 @@ class CommandLine:
             "AGENTCOMPASS_COMMAND": mark,
         }
         return checked_variables(self.variables) | own
-
-
-def checked_variables(variables: dict[str, str]) -> dict[str, str]:
-    """The same. Raises ``ValueError`` for what no process can be given."""
-    for name, value in variables.items():
-        if not name or "=" in name or "\0" in name or "\0" in value:
-            # The value is left out: it may be a secret.
-            raise ValueError(f"environment variable {name!r} cannot be passed to a command")
-    return variables
 
 
 async def run_to_end(

@@ -11,9 +11,9 @@ from itertools import chain
 from pathlib import Path, PurePosixPath
 
 from ...archives.archive_reader import ArchiveReader, BrokenArchiveError, MemberKind
-from . import packing, unpacking
+from ..shared import packing, unpacking
+from ..shared.packing import Owner
 from .archive import ContainerFiles, pieces_of
-from .packing import Owner
 
 
 def absolute(path: str, workdir: str) -> str:

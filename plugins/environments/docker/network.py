@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from ....contracts.network import NetworkMode, NetworkPolicy
+from ..shared.packing import Owner
 from . import scripts
 from .egress_proxy import PROXY_URL, EgressProxy
 from .engine import EngineError
 from .files import read_file, write_file
-from .packing import Owner
 from .public_network import public_network
 from .sandbox import Sandbox
 

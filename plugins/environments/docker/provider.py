@@ -21,6 +21,7 @@ from ....contracts.environment import (
 from ....contracts.network import NetworkMode
 from ....contracts.request import EnvironmentSpec
 from ..shared.cancellation import finish
+from ..shared.variables import checked_variables
 from .archive import ContainerFiles
 from .container import (
     ID_LABEL,
@@ -35,7 +36,6 @@ from .container import (
 from .creation import Creation
 from .egress_proxy import EgressError, EgressProxy
 from .engine import CONFLICT, NOT_FOUND, Engine, EngineError, engine_at
-from .execution import checked_variables
 from .files import read_file
 from .images import provide_image
 from .network import NOTE, SandboxNetwork

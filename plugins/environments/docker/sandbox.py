@@ -11,12 +11,12 @@ from typing import Any, ParamSpec, TypeVar
 
 from ....contracts.environment import EnvironmentLostError
 from ....contracts.errors import UsageError
+from ..shared.packing import Owner
 from . import scripts
 from .archive import ContainerFiles
 from .container import SandboxData
 from .engine import CONFLICT, NOT_FOUND, Engine, EngineError
 from .frames import Line, LineDeadlineError
-from .packing import Owner
 
 _SCRIPT_SECONDS = 90.0
 _MOST_PRINTED = 4 * 1024**2

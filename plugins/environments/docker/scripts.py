@@ -7,25 +7,23 @@ change, and a worker of another version finds nothing of the wrong one.
 from __future__ import annotations
 
 import functools
-import shlex
-from importlib.resources import files
+
+from ..shared.scripts import SHARED, lines_of, shell_text, supervision
 
 HOME = "/.agentcompass"
 """Where records and output of commands are, inside the sandbox."""
+__all__ = ["EXECUTIONS", "HOME", "PROCESSES", "first_process", "invocation", "shell_text", "text_of"]
+
 EXECUTIONS, PROCESSES = f"{HOME}/x", f"{HOME}/p"
 
 
 @functools.cache
 def text_of(name: str) -> str:
     """A script with the functions that it builds on, without its comments."""
-    return _lines_of(name) if name == "init" else _lines_of("common") + _lines_of(name)
-
-
-def _lines_of(name: str) -> str:
-    text = (files(__package__) / f"{name}.sh").read_text(encoding="utf-8")
-    return "".join(
-        line for line in text.splitlines(True) if line.strip() and not line.lstrip().startswith("#")
-    )
+    if name in ("run", "end"):
+        return supervision(name)
+    own = lines_of(__package__, name)
+    return own if name == "init" else lines_of(SHARED, "common") + own
 
 
 def invocation(name: str, *arguments: str) -> list[str]:
@@ -36,8 +34,3 @@ def invocation(name: str, *arguments: str) -> list[str]:
 def first_process(workdir: str, owner: str) -> list[str]:
     """The argument list of a sandbox's first process."""
     return ["sh", "-c", 'eval "$1"', "init", text_of("init"), workdir, owner]
-
-
-def shell_text(command: str | list[str]) -> str:
-    """A command as text for a shell that shall become that command."""
-    return f"exec sh -c {shlex.quote(command)}" if isinstance(command, str) else f"exec {shlex.join(command)}"

@@ -13,13 +13,14 @@ from typing import TypeVar
 from ....contracts.environment import Command, EnvironmentSession, ExecResult, ProcessStatus
 from ....contracts.network import NetworkMode, NetworkPolicy
 from ..shared.cancellation import finish
+from ..shared.packing import Owner
+from ..shared.variables import checked_variables
 from . import files, scripts
 from .archive import ContainerFiles, pieces_of
 from .detached import DetachedProcess
 from .engine import EngineError
-from .execution import CommandLine, checked_variables, run_to_end
+from .execution import CommandLine, run_to_end
 from .network import SandboxNetwork
-from .packing import Owner
 from .params import DockerParams
 from .sandbox import Sandbox
 

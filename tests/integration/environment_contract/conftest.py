@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from docker_engine import IMAGE, require_engine
 from environment_providers import ProviderUnderTest
+from fake_daytona import KEY_VARIABLE, require_fake_daytona
 
 from agentcompass.contracts import Environment, EnvironmentSession, EnvironmentSpec
 
@@ -44,7 +45,27 @@ def docker(folder: Path) -> ProviderUnderTest:
     )
 
 
-PROVIDERS: dict[str, Callable[[Path], ProviderUnderTest]] = {"docker": docker, "host_process": host_process}
+def daytona(folder: Path) -> ProviderUnderTest:
+    """Sandboxes at a stand-in of Daytona on this machine."""
+    del folder
+    return ProviderUnderTest(
+        target="agentcompass.plugins.environments.daytona:Daytona",
+        params={
+            "api_url": require_fake_daytona().url,
+            "api_key_variable": KEY_VARIABLE,
+            "grace_seconds": 0.5,
+        },
+        spec=EnvironmentSpec(id="daytona"),
+        output_limit_bytes=LIMIT_BYTES,
+        limited={"max_output_bytes": LIMIT_BYTES},
+    )
+
+
+PROVIDERS: dict[str, Callable[[Path], ProviderUnderTest]] = {
+    "daytona": daytona,
+    "docker": docker,
+    "host_process": host_process,
+}
 
 
 @pytest.fixture(params=sorted(PROVIDERS))

@@ -1,24 +1,26 @@
 # Runs one command and tells how it ended: sh -c 'eval "$AC_RUN"' run NAME, with AC_* in the environment.
 # "exec" is waited for: standard input is a line to the worker, which ends the command by a word on it or
 # by going away; the report goes to standard output. "detach" is on its own and leaves a status file.
+# "lease" does so too, and is ended when nobody has asked for it for AC_LEASE looks.
 what=$AC_KIND cwd=$AC_CWD limit=$AC_LIMIT kept=$AC_KEPT tenths=$AC_TENTHS command=$AC_COMMAND input=$AC_INPUT user=$AC_USER
-unset AC_RUN AC_KIND AC_CWD AC_LIMIT AC_KEPT AC_TENTHS AC_COMMAND AC_INPUT AC_USER
-mine=$1 home=/.agentcompass
+mine=$1 home=${AC_HOME:-/.agentcompass} lease=${AC_LEASE:-0}
+unset AC_RUN AC_KIND AC_CWD AC_LIMIT AC_KEPT AC_TENTHS AC_COMMAND AC_INPUT AC_USER AC_HOME AC_LEASE
 until [ -d $home/p ]; do nap 05; done
 exec 3<&0 4>&1 </dev/null >/dev/null
 umask 077
 case $what in
 exec) at=$home/x/$mine. ;;
-*)
-    at=$home/p/$mine/
+lease) at=$home/x/$mine/ ;;
+*) at=$home/p/$mine/ ;;
+esac
+if [ "$what" != exec ]; then
     mkdir "$at" 2>/dev/null || {
         [ -d "$at" ] || { echo "broken: $at cannot be made" >&4 && exit 1; }
         until [ -e "${at}err" ]; do nap 05; done
         echo there >&4
         exit 0
     }
-    ;;
-esac
+fi
 own_identity
 me=$own began=$born spared=$own
 echo "$me $began $user" >"${at}leader"
@@ -47,15 +49,29 @@ look() {
     done
 }
 
+# renew: ends the command when nobody has asked for it in so many looks.
+renew() {
+    idle=$((idle + 1))
+    if [ -e "${at}asked" ]; then
+        rm -f "${at}asked"
+        idle=0
+    elif [ "$idle" -ge "$lease" ]; then
+        : >"${at}ended"
+        end_members "$mine" "$me" "$began" "$tenths"
+        exit
+    fi
+}
+
 # watch: looks now and then.
 watch() {
     own_identity
     helpers="$helpers $own"
-    ticks=0
+    ticks=0 idle=0
     while :; do
         if [ "$ticks" -lt 20 ]; then nap 2; else AGENTCOMPASS_COMMAND=keeper sleep 1; fi
         ticks=$((ticks + 1))
         look
+        [ "$lease" = 0 ] || renew
     done
 }
 

@@ -14,7 +14,7 @@ from ...archives import links
 from ...archives.archive_reader import ArchiveReader, BrokenArchiveError, Member, MemberKind
 from ...archives.links import Parts
 from ...archives.tree_writer import TreeWriter
-from ..shared.tree_copy import CopyStoppedError, Links, copy_file, copy_tree
+from .tree_copy import CopyStoppedError, Links, copy_file, copy_tree
 
 P = ParamSpec("P")
 

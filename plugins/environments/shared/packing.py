@@ -1,4 +1,4 @@
-"""Local files and trees as tar archives for a container, made while they are sent."""
+"""Local files and trees as tar archives for a sandbox, made while they are sent."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
-from ..shared.tree_copy import CopyStoppedError, open_regular
+from .tree_copy import CopyStoppedError, open_regular
 
 _PIECE = 256 * 1024
 END = b"\0" * (2 * tarfile.BLOCKSIZE)
@@ -102,7 +102,8 @@ def _header(
     header.uid, header.gid = owner.uid, owner.gid
     modified = time.time() if modified is None else modified
     header.mtime = int(modified) if owner.modified is None else owner.modified
-    return header.tobuf(tarfile.PAX_FORMAT, "utf-8", "surrogateescape")
+    # Not pax: the tar of busybox ignores its long names.
+    return header.tobuf(tarfile.GNU_FORMAT, "utf-8", "surrogateescape")
 
 
 def _raise(error: OSError) -> NoReturn:
