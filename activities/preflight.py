@@ -10,6 +10,7 @@ from temporalio import activity
 
 from ..contracts.activities import PREFLIGHT, PreflightInput, PreflightReport
 from ..contracts.benchmark import HarnessFreeBenchmark
+from ..contracts.component import local_path_fields
 from ..contracts.errors import AgentCompassError, ServiceUnreachableError, StageFailure
 from ..contracts.launch import LaunchSpec
 from ..contracts.network import NetworkPolicy
@@ -51,6 +52,7 @@ class Preflight:
             components = build_components(request, registry)
             select_analyzers(request, registry)
             report.problems += [where + text for text in combination_problems(components)]
+            report.problems += [where + text for text in await asyncio.to_thread(missing_data, components)]
             unenforceable = policy_problems(components)
             report.problems += [where + text for text in unenforceable]
             await asyncio.to_thread(find_source, request, Path(spec.runtime.results_dir))
@@ -83,6 +85,20 @@ def writable_problem(spec: LaunchSpec) -> str:
     if not os.access(existing, os.W_OK | os.X_OK):
         return f"results directory {directory} cannot be written; choose another --results-dir"
     return ""
+
+
+def missing_data(components: RequestComponents) -> list[str]:
+    """Files and folders that the benchmark is told to read and that this worker does not see.
+
+    A later request of a launch would find out only after hours.
+    """
+    params = components.benchmark.params
+    given = {name: getattr(params, name) for name in local_path_fields(type(params))}
+    return [
+        f"benchmark {components.request.benchmark.id!r}: {name}: {path!r} does not exist"
+        for name, path in given.items()
+        if isinstance(path, str) and path and not Path(path).exists()
+    ]
 
 
 def combination_problems(components: RequestComponents) -> list[str]:

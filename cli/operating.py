@@ -28,35 +28,44 @@ from .launch_handle import LaunchHandle, call, describe, is_running, send_signal
 from .launch_status import read_status
 
 
-async def cancel(launch_id: str, *, request: str = "", task: str = "") -> bool:
-    """Ask a launch, one of its requests, or one task to end; False when that is over already.
+async def cancel(launch_id: str, *, request: str = "", task: str = "") -> str:
+    """Ask a launch, one of its requests, or one task to end; returns what of these is over already.
 
     Raises ``UsageError`` for a request or a task that there is not.
     """
     handle = await launcher.attach(launch_id)
+    whole = f"Launch {launch_id}"
     if not await is_running(handle):
-        return False
+        return whole
     # Cancelling is work, too: environments have to be closed by somebody.
     handle.ensure_worker()
     if task:
         return await _cancel_task(handle, request, task)
     if request:
         found = _request(await read_status(handle), request)
-        told = found.state not in OVER_STATES
+        if found.state in OVER_STATES:
+            return f"Request {found.key} of launch {launch_id}"
         reason = "cancelled by `agentcompass cancel --request`"
-        return told and await send_signal(handle, CANCEL_REQUEST_SIGNAL, found.key, reason)
-    return await send_signal(handle, CANCEL_SIGNAL, "cancelled by `agentcompass cancel`")
+        return "" if await send_signal(handle, CANCEL_REQUEST_SIGNAL, found.key, reason) else whole
+    return "" if await send_signal(handle, CANCEL_SIGNAL, "cancelled by `agentcompass cancel`") else whole
 
 
-async def _cancel_task(handle: LaunchHandle, request: str, task: str) -> bool:
+async def _cancel_task(handle: LaunchHandle, request: str, task: str) -> str:
     status = await read_status(handle)
     if not request and len(status.requests) > 1:
         names = ", ".join(item.key for item in status.requests)
         raise UsageError(f"which request's task? Say --request with one of: {names}")
     found = _request(status, request) if request else status.requests[0]
     if found.run_dir and not await asyncio.to_thread(_is_open, found.run_dir, task):
-        return False
-    return await _tell_request(handle, found, CANCEL_TASK_SIGNAL, task)
+        return f"Task {task} of launch {handle.launch_id}"
+    if await _tell_request(handle, found, CANCEL_TASK_SIGNAL, task):
+        return ""
+    if found.state == "pending":
+        raise UsageError(
+            f"request {found.key!r} of launch {handle.launch_id} has not begun, so it has no task to cancel yet; "
+            f"the whole request: agentcompass cancel {handle.launch_id} --request {found.key}"
+        )
+    return f"Request {found.key} of launch {handle.launch_id}"
 
 
 def _is_open(run_dir: str, task: str) -> bool:
@@ -79,11 +88,18 @@ def _is_open(run_dir: str, task: str) -> bool:
 async def set_limits(launch_id: str, change: LimitsChange) -> bool:
     """New limits for a running launch; False when it is over.
 
-    Raises ``UsageError`` for more attempts at a time than its own worker has room for.
+    Raises ``UsageError`` for more attempts at a time than its own worker has room for, and for a
+    provider that no request uses.
     """
     handle = await launcher.attach(launch_id)
     if not await is_running(handle):
         return False
+    used = sorted({item.environment for item in (await read_status(handle)).requests})
+    for provider in change.provider_limits:
+        if used and provider not in used:
+            raise UsageError(
+                f"provider-limit: no request of launch {launch_id} has environment {provider!r}{nearest(provider, used)}"
+            )
     room = handle.concurrency - launcher.worker_concurrency(0) + launcher.ROOM
     if handle.worker is not None and (change.task_concurrency or 0) > room:
         raise UsageError(
@@ -93,8 +109,8 @@ async def set_limits(launch_id: str, change: LimitsChange) -> bool:
     return await send_signal(handle, LIMITS_SIGNAL, change)
 
 
-async def retry_failed(launch_id: str) -> LaunchSpec | None:
-    """Queue the failed tasks of a running launch again: ``None``.
+async def retry_failed(launch_id: str) -> LaunchSpec | int:
+    """Queue the failed tasks of a running launch again: of how many requests.
 
     For a launch that is over: the launch that repeats the requests that were not completed, taking
     over all that is valid; without requests when all were.
@@ -104,15 +120,9 @@ async def retry_failed(launch_id: str) -> LaunchSpec | None:
         return await _repetition(handle)
     status = await read_status(handle)
     failed = [item for item in status.requests if item.failed_tasks and item.state not in OVER_STATES]
-    if not failed:
-        raise UsageError(
-            f"launch {launch_id} runs and no task of a running request has failed so far; "
-            "requests that are over are repeated when the launch is"
-        )
-    handle.ensure_worker()
-    for item in failed:
-        await _tell_request(handle, item, RETRY_FAILED_SIGNAL)
-    return None
+    if failed:
+        handle.ensure_worker()
+    return sum([await _tell_request(handle, item, RETRY_FAILED_SIGNAL) for item in failed])
 
 
 async def _repetition(handle: LaunchHandle) -> LaunchSpec:

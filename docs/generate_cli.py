@@ -34,7 +34,7 @@ Results go to standard output, progress and messages to standard error.
 | ---: | --- |
 | 0 | The run completed. A low score is no failure; make it one with `--fail-under`. |
 | 1 | The run is over but not valid: a task ended with a FATAL issue, or the run failed or timed out; or it is below a gate (`--fail-under`, `--max-unevaluated`), or worse than the run before it (`--fail-on-regression`). Also an internal error. |
-| 2 | Bad usage, configuration or data. One message says what to change. |
+| 2 | Bad usage, configuration or data: nothing was begun. One message says what to change. |
 | 3 | A service that is needed cannot be reached: Temporal, or the model endpoint. |
 | 130 | Interrupted or cancelled. |
 

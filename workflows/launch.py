@@ -165,6 +165,8 @@ class LaunchWorkflow:
             status, code = "cancelled", 130
         else:
             status = "partial_failure" if valid else "failed"
+            if any(result.run_dir for result in results):
+                code = min(code, 1)  # 2 and 3 say that nothing was begun, and there is something to look at
         return LaunchResult(
             launch_id=self._input.launch_id,
             status=status,

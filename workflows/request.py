@@ -110,16 +110,26 @@ class RequestWorkflow:
         self._phase = "running"
         if self._input.shares_slots and self._input.state is None:
             await self._read_page(self._queue)  # so that the first report tells the truth
-        if not await self._run_tasks(self._state, self._window, self._queue):
-            return None
+        while True:
+            if not await self._run_tasks(self._state, self._window, self._queue):
+                return None
+            if not await self._wait_for_end():
+                return await self._finalize(self._state)
+            self._phase = "running"
+
+    async def _wait_for_end(self) -> bool:
+        """After the tasks: their analysis, then the word of the launch. True when failed ones are wanted again."""
         stopped = self._stop_status, self._stop_reason
         if self._analysis is not None:
             await self._analysis.finish(lambda: self._stop_status is not None)
-        # The tasks are through: a stop that came only now has ended the analysis, not the run.
-        self._stop_status, self._stop_reason = stopped
         self._phase = "waiting"
-        await workflow.wait_condition(lambda: self._allotment.may_finish or self._stop_status is not None)
-        return await self._finalize(self._state)
+        await workflow.wait_condition(
+            lambda: self._allotment.may_finish or self._stop_status is not None or self._requeues > 0
+        )
+        again = self._requeues > 0 and self._stop_status is None
+        # The tasks are through: a stop that came only now has ended the waiting, not the run.
+        self._stop_status, self._stop_reason = stopped
+        return again
 
     async def _run_tasks(self, state: RequestState, window: AttemptWindow, queue: TaskQueue) -> bool:
         """Until all is done or stopped; False when history got long and nothing is in doubt."""

@@ -150,7 +150,11 @@ class Roster:
 
     async def _drive(self, member: Member) -> None:
         try:
+            known = 0 if self.shares_slots else member.share.sent.number
             member.handle = await self._start(member)
+            if member.share.sent.number > known:
+                # Sent while it was starting: its first report can arrive together with the news of its start.
+                self._tell(member, ALLOWANCE_SIGNAL, member.share.sent)
             if self.paused:
                 self._tell(member, PAUSE_SIGNAL, self.paused)
             if member.stop:

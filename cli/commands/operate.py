@@ -28,8 +28,12 @@ def cancel(
 
     from .. import operating
 
-    told = asyncio.run(operating.cancel(launch, request=request, task=task))
-    return say(launch, told, f"{_what(launch, request, task)}; see `agentcompass status {launch}`.")
+    over = asyncio.run(operating.cancel(launch, request=request, task=task))
+    if over:
+        print(f"{over} is over already; there is nothing to do.")
+    else:
+        print(f"{_what(launch, request, task)}; see `agentcompass status {launch}`.")
+    return 0
 
 
 def _what(launch: str, request: str, task: str) -> str:
@@ -132,8 +136,13 @@ def retry(
 
     async def again() -> int:
         spec = await operating.retry_failed(launch)
-        if spec is None:
-            print(f"Failed tasks of launch {launch} are queued again; see `agentcompass status {launch}`.")
+        if isinstance(spec, int):
+            print(
+                f"Failed tasks of launch {launch} are queued again; see `agentcompass status {launch}`."
+                if spec
+                else f"Launch {launch} runs, and no task of a running request has failed so far: there is nothing "
+                "to do. What failed in requests that are over is repeated when the launch is over."
+            )
             return 0
         if not spec.requests:
             print(f"Every request of launch {launch} is completed; there is nothing to do.")

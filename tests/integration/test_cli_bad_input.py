@@ -106,6 +106,20 @@ def tasks_not_loadable(cli: CommandLine) -> list[str]:
     return ["run", "broken", "oracle", "none"]
 
 
+def launch_with_a_missing_file(cli: CommandLine) -> list[str]:
+    """The first request of the launch could run."""
+    plan = {
+        "version": 1,
+        "defaults": {"harness": {"id": "oracle"}, "model": {"id": "none"}},
+        "requests": [
+            {"name": "one", "benchmark": {"id": "qa", **json.loads(cli.dataset(ROWS))}},
+            {"name": "two", "benchmark": {"id": "qa", "path": "missing.jsonl"}},
+        ],
+    }
+    (cli.folder / "plan.yaml").write_text(json.dumps(plan))
+    return ["launch", str(cli.folder / "plan.yaml")]
+
+
 CASES = {
     "unknown benchmark": Case(run("humanevl", "oracle", "none"), ["'humanevl'", "'humaneval'"]),
     "unknown harness": Case(run("qa", "oracel", "none"), ["'oracel'", "'oracle'"]),
@@ -119,6 +133,9 @@ CASES = {
     "missing configuration file": Case(qa("--config", "no.yaml"), ["no.yaml"]),
     "escaping run name": Case(qa("--run-name", "../above"), ["../above"]),
     "missing file": Case(with_params('{"path": "missing.jsonl"}'), ["missing.jsonl"]),
+    "missing file of a later request": Case(
+        launch_with_a_missing_file, ["request 'two'", "path", "missing.jsonl", "does not exist"]
+    ),
     "empty file": Case(qa(rows=[]), ["tasks.jsonl"]),
     "repeated ids": Case(qa(rows=[*ROWS, *ROWS]), ["tasks.jsonl:2", "'q1'", "already used"]),
     "no task selected": Case(

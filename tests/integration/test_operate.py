@@ -104,6 +104,30 @@ def test_one_request_is_cancelled_and_the_other_goes_on(command_line: CommandLin
     assert summary_of(command_line)["status"] == "partial_failure"
 
 
+def test_commands_with_nothing_to_do_say_why_and_change_nothing(
+    command_line: CommandLine, gates: Gates
+) -> None:
+    gates.close("a1", "execute_task")
+    running = launch_pair(command_line, gates, 1)
+    gates.wait("a1", "execute_task")
+    launch = running.launch_id
+    said = command_line.run("retry", launch, "--failed").expect(0).stdout
+    assert "no task of a running request has failed so far" in said
+    [line] = command_line.run("set", launch, "provider-limit=gatde=1").expect(2).errors
+    assert "has environment 'gatde'; did you mean 'gated'?" in line
+    [line] = command_line.run("cancel", launch, "--request", "second", "--task", "b1").expect(2).errors
+    assert "request 'second' of launch" in line and "has not begun" in line
+    command_line.run("cancel", launch, "--request", "second").expect(0)
+    for task in ([], ["--task", "b1"]):
+        again = command_line.run("cancel", launch, "--request", "second", *task).expect(0).stdout
+        assert again == f"Request second of launch {launch} is over already; there is nothing to do.\n"
+    gates.open("a1", "execute_task")
+    running.wait().expect(1)
+    over = command_line.run("cancel", launch, "--request", "second").expect(0).stdout
+    assert over == f"Launch {launch} is over already; there is nothing to do.\n"
+    assert [item["status"] for item in summary_of(command_line)["requests"]] == ["completed", "cancelled"]
+
+
 def test_one_task_is_cancelled_and_its_request_goes_on(command_line: CommandLine, gates: Gates) -> None:
     gates.close("a1", "execute_task")
     running = launch_pair(command_line, gates, 1)

@@ -69,7 +69,7 @@ async def test_requests_follow_each_other_and_one_that_fails_does_not_end_the_la
         ("two", "failed"),
         ("three", "completed"),
     ]
-    assert (result.status, result.exit_code) == ("partial_failure", 2)
+    assert (result.status, result.exit_code) == ("partial_failure", 1)
     prepared = [input.request_key for input in fakes.inputs(PREPARE_REQUEST)]
     assert prepared == ["one", "two", "three"]
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
-from activity_fakes import FakeActivities, Gate
+from activity_fakes import FakeActivities, Gate, in_turn, issue, raising
 from temporalio.client import Client, WorkflowHandle
+from temporalio.service import RPCError
 from workflow_server import run_request, stage, until
 
 from agentcompass.contracts.activities import (
+    EVALUATE,
     FINALIZE_REQUEST,
     PENDING_TASKS,
+    PREFLIGHT,
     PREPARE_REQUEST,
     RUN_HARNESS,
     SAVE_LAUNCH_SUMMARY,
@@ -19,10 +23,15 @@ from agentcompass.contracts.activities import (
     PreparedRequest,
     PrepareRequestInput,
 )
+from agentcompass.contracts.dispatch import Demand
+from agentcompass.contracts.request import EnvironmentSpec
 from agentcompass.contracts.workflows import (
     CANCEL_REQUEST_SIGNAL,
+    CANCEL_SIGNAL,
+    DEMAND_SIGNAL,
     LIMITS_SIGNAL,
     PAUSE_SIGNAL,
+    RETRY_FAILED_SIGNAL,
     LimitsChange,
 )
 
@@ -226,6 +235,73 @@ async def test_a_paused_launch_starts_nothing_in_any_request(client: Client) -> 
         await handle.signal("resume")
         assert (await handle.result()).status == "completed"
     assert len(fakes.order) == 6
+
+
+def limited_and_free() -> list[Any]:
+    """Two requests: with ``LIMITED`` the first runs one attempt at a time, the second beside it as it likes."""
+    limited, free = named("one", "two")
+    return [limited, free.model_copy(update={"environment": EnvironmentSpec(id="other")})]
+
+
+LIMITED: dict[str, Any] = {"task_concurrency": 4, "provider_limits": {"sandbox": 1}}
+
+
+async def test_a_request_that_only_waits_for_earlier_ones_keeps_its_result_when_the_launch_is_cancelled(
+    client: Client,
+) -> None:
+    fakes = Requests(["a", "b", "c"], held="one")
+    async with stage(client, fakes) as scene:
+        handle = await scene.launch(*limited_and_free(), **LIMITED)
+        await until(lambda: _is(client.get_workflow_handle(f"{handle.id}/two"), "waiting"))
+        await handle.signal(CANCEL_SIGNAL, "enough")
+        result = await handle.result()
+    assert [(item.key, item.status) for item in result.requests] == [
+        ("one", "cancelled"),
+        ("two", "completed"),
+    ]
+    assert (result.status, result.exit_code) == ("cancelled", 130)
+
+
+async def test_failed_tasks_are_executed_again_while_their_request_waits_for_earlier_ones(
+    client: Client,
+) -> None:
+    fakes = Requests(["a", "b", "c"], held="one")
+    fakes.on(EVALUATE, in_turn(raising(issue())))
+    async with stage(client, fakes) as scene:
+        handle = await scene.launch(*limited_and_free(), **LIMITED)
+        second = client.get_workflow_handle(f"{handle.id}/two")
+        await until(lambda: _is(second, "waiting"))
+        assert (await second.query("status"))["failed_tasks"] == 1
+        await second.signal(RETRY_FAILED_SIGNAL)
+        await until(lambda: _executed(fakes, "two", 4))
+        fakes.gate("one").opened.set()
+        await handle.result()
+        assert (await second.query("status"))["failed_tasks"] == 0
+
+
+async def _executed(fakes: Requests, request: str, count: int) -> bool:
+    return fakes.order.count(request) == count
+
+
+async def test_slots_that_are_given_while_a_request_starts_reach_it(client: Client) -> None:
+    fakes, checking = Requests(["a"]), Gate()
+    fakes.on(PREFLIGHT, checking)
+    async with stage(client, fakes) as scene:
+        handle = await scene.launch(*named("one", "two"), task_concurrency=1)
+        await checking.reached.wait()
+        # As when the news of its start comes late, together with its first report.
+        await handle.signal(DEMAND_SIGNAL, args=["one", Demand(pending=1)])
+        checking.opened.set()
+        async with asyncio.timeout(10):
+            result = await handle.result()
+    assert result.status == "completed"
+
+
+async def _is(handle: WorkflowHandle[Any, Any], state: str) -> bool:
+    try:
+        return bool((await handle.query("status"))["state"] == state)
+    except RPCError:  # it was not started yet, which is what the caller waits for
+        return False
 
 
 async def _is_paused(handle: WorkflowHandle[Any, Any]) -> bool:
