@@ -66,14 +66,16 @@ def progress_of(status: LaunchStatus, snapshot: ProgressSnapshot | None) -> list
 
 def _request(item: RequestStatus, snapshot: ProgressSnapshot | None, single: bool) -> RequestProgress:
     """``single``: what is evaluated tells enough; several requests are told apart by their names."""
-    phases = sorted(snapshot.current_phase_counts.items()) if snapshot else []
+    over = item.state in OVER_STATES  # the snapshot may be a moment older
+    phases = sorted(snapshot.current_phase_counts.items()) if snapshot and not over else []
+    running = 0 if over else snapshot.running_tasks if snapshot else item.running_attempts
     label = f"{item.benchmark}/{item.model}" if single and item.benchmark else item.key
     return RequestProgress(
         label=label,
         status=item.state,
         total=item.total_tasks,
-        finished=item.finished_tasks,
-        running=snapshot.running_tasks if snapshot else item.running_attempts,
+        finished=item.finished_tasks + item.reused_tasks,
+        running=running,
         failed=item.failed_tasks,
         error=item.error_tasks,
         warning=item.warning_tasks,

@@ -111,12 +111,24 @@ def run_evaluation(
     environment: str = "host_process",
     **options: Unpack[RunOptions],
 ) -> RequestResult:
-    """Run an evaluation to its end; :func:`async_run_evaluation` for code without an event loop."""
+    """Run an evaluation to its end; :func:`async_run_evaluation` for code without an event loop.
+
+    Raises ``RuntimeError`` where an event loop runs, as in a notebook.
+    """
+    _refuse_event_loop("run_evaluation")
     return asyncio.run(
         async_run_evaluation(
             benchmark=benchmark, harness=harness, model=model, environment=environment, **options
         )
     )
+
+
+def _refuse_event_loop(name: str) -> None:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return
+    raise RuntimeError(f"an event loop runs here, as in a notebook: use `await async_{name}(…)`")
 
 
 async def async_run_evaluation(
@@ -155,6 +167,7 @@ def run_evaluation_request(
     request: RunRequest, *, runtime: LaunchRuntime | None = None, progress: str = "none"
 ) -> RequestResult:
     """:func:`async_run_evaluation_request` for code without an event loop."""
+    _refuse_event_loop("run_evaluation_request")
     return asyncio.run(async_run_evaluation_request(request, runtime=runtime, progress=progress))
 
 

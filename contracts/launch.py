@@ -146,6 +146,8 @@ class RequestResult(Contract):
     unavailable_tasks: int = 0
     invalidated_tasks: int = 0
     error_tasks: int = 0
+    reused_tasks: int = 0
+    """Tasks of which another run had the result."""
     primary: str = ""
     value: float | None = None
     reference_value: float | None = None
@@ -198,6 +200,7 @@ class SummarizedRequest(Contract):
     unavailable_tasks: int = 0
     invalidated_tasks: int = 0
     error_tasks: int = 0
+    reused_tasks: int = 0
     primary: str = ""
     value: float | None = None
     """The official value of the primary metric; ``None`` when the evaluation failed."""

@@ -272,6 +272,7 @@ def _request_status(member: Member) -> RequestStatus:
         model=request.model.id,
         environment=request.environment.id,
         total_tasks=result.total_tasks if result else 0,
-        finished_tasks=result.total_tasks if result else 0,
+        finished_tasks=result.total_tasks - result.reused_tasks if result else 0,
+        reused_tasks=result.reused_tasks if result else 0,
         message=result.error if result else "",
     )

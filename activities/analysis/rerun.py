@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 
 from ...contracts.analyzer import Analyzer
 from ...contracts.base import Contract
-from ...contracts.errors import RunDirectoryError, UsageError
+from ...contracts.errors import RecordError, RunDirectoryError, UsageError
 from ...contracts.phases import Phase
 from ...contracts.records import AnalysisSummary, ProgressEvent, TaskRecord
 from ...contracts.request import AnalysisSpec
@@ -24,6 +25,8 @@ from .markdown import render_analysis
 from .selection import analyzers_of
 from .summary import AnalysisMeter
 from .tasks import analyze_task, some_at_once
+
+_log = logging.getLogger(__name__)
 
 
 class AnalysisReport(Contract):
@@ -105,7 +108,11 @@ async def _analyze(store: RunStore, analyzers: Sequence[Analyzer[Any]], seconds:
     async def analyze(entry: TaskEntry) -> None:
         if not store.has_record(entry.task_id):
             return
-        record = await asyncio.to_thread(store.task_record, entry.task_id)
+        try:
+            record = await asyncio.to_thread(store.task_record, entry.task_id)
+        except RecordError as error:  # it costs its own task only
+            _log.warning("task %s is not analysed: %s", entry.task_id, error)
+            return
         if record is not None:
             began, ended = _events(events, entry, record, len(entries))
             await progress.emit(began)

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from ...contracts.errors import UsageError
 from .. import launcher
 from ..display import Display, DisplayLogHandler, make_display
 from ..launch_options import StartOptions
@@ -21,7 +22,14 @@ if TYPE_CHECKING:
 
 
 async def start_and_follow(spec: LaunchSpec, gates: Gates, *, detach: bool, as_json: bool) -> int:
-    """Start the launch; follow it unless ``detach``. Returns the exit code."""
+    """Start the launch; follow it unless ``detach``. Returns the exit code.
+
+    Raises ``UsageError`` for gates with ``detach``: nobody would be there to check them.
+    """
+    if detach and gates != Gates():
+        raise UsageError(
+            "--detach: nobody waits for the result; give --fail-under and --max-unevaluated to `agentcompass attach`"
+        )
     handle = await launcher.start(spec, StartOptions(detach=detach))
     if detach:
         _print_started(handle, as_json=as_json)

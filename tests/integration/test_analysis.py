@@ -159,6 +159,17 @@ def test_an_analysis_afterwards_goes_into_a_copy(command_line: CommandLine) -> N
     _assert_progress_tells_of_the_analysis(copy, run_dir.name)
 
 
+def test_a_damaged_record_costs_its_own_task_only(command_line: CommandLine) -> None:
+    run_dir = run(command_line, "--no-enable-analysis", tasks=3)
+    damaged = sorted((run_dir / "details").glob("*.json"))[0]
+    damaged.write_text('{"task_id": ')
+    ended = command_line.run("analysis", "--input", str(run_dir), "--json").expect(0)
+    copy = Path(ended.json["run_dir"])
+    others = [path for path in (copy / "details").glob("*.json") if path.name != damaged.name]
+    found = [json.loads(path.read_bytes())["attempts"]["1"]["analysis_result"] for path in others]
+    assert len(found) == 2 and all(found)
+
+
 def test_an_analysis_can_go_into_the_run_itself(command_line: CommandLine) -> None:
     run_dir = run(command_line, tasks=3)
     scores = without_analysis(run_dir)

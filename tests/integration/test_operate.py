@@ -250,6 +250,7 @@ async def test_a_launch_whose_key_was_removed_with_it_is_not_repeated_without_on
         (["retry", "x"], "agentcompass retry LAUNCH --failed"),
         (["retry", "x", "--failed"], "there is no launch 'x'"),
         (["cancel", "x", "--task", "t"], "there is no launch 'x'"),
+        (["run", "humaneval", "oracle", "none", "--max-unevaluated", "0", "--detach"], "nobody waits"),
     ],
 )
 def test_bad_usage_is_refused_with_one_line(

@@ -115,6 +115,10 @@ def test_everything_is_reused_and_nothing_runs_when_nothing_has_changed(stage: S
     assert stage.calls() == []
     assert read(stage.latest, "metrics.json")["series"] == metrics["series"]
     assert "| Reused | 3 tasks from " in (stage.latest / "summary.md").read_text()
+    launch = json.loads((stage.latest / "run_info.json").read_bytes())["launch_id"]
+    [request] = stage.command_line.run("status", launch, "--json").expect(0).json["requests"]
+    assert (request["reused_tasks"], request["finished_tasks"], request["total_tasks"]) == (3, 0, 3)
+    assert "3/3 100.0%" in stage.command_line.run("status", launch).expect(0).stdout
 
 
 def test_error_that_the_patterns_match_now_and_changed_tasks_run_again(stage: Stage) -> None:
