@@ -57,6 +57,8 @@ def file_values(
         places.pop((), None)
         layers.append(Layer(document.file, without_empty_sections(document.data), places))
     defaults = ConfigFile().model_dump(mode="json", include={"execution", "runtime"})
+    if any("task_concurrency" in layer.data for layer in layers):
+        del defaults["execution"]["task_concurrency"]  # written at the top of a file, it is the same setting
     merged = merge_layers([Layer(DEFAULT.source, defaults), *layers])
     return [
         ShownValue(dotted(path), mask(path, value), str(find_origin(merged.places, path) or DEFAULT))

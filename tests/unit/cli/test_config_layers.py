@@ -142,3 +142,10 @@ def test_files_alone_are_listed_without_expanding_variables(project):
     assert shown["model.api_key"].value == "${KEY}"
     assert shown["model.api_key"].origin == f"{file}:2"
     assert shown["execution.max_retries"].origin == "default"
+
+
+def test_a_setting_at_the_top_of_a_file_is_not_shown_with_its_default_as_well(project):
+    project.write("agentcompass.yaml", "task_concurrency: 8\n")
+    shown = {item.path: item.value for item in file_values(cwd=project.folder, env=project.env)}
+    assert shown["task_concurrency"] == 8
+    assert "execution.task_concurrency" not in shown
