@@ -64,8 +64,14 @@ def _started() -> FakeDaytona | str:
     if shutil.which("unshare") is None or subprocess.run(trial, capture_output=True, check=False).returncode:
         return "the stand-in of Daytona needs unshare and a kernel that lets it make process tables"
     folder = tempfile.mkdtemp(prefix="daytona-")
+    # It serves all tests of this process, so it must not count among the processes of one home.
+    env = {name: value for name, value in os.environ.items() if name != "AGENTCOMPASS_HOME"}
     process = subprocess.Popen(
-        [sys.executable, str(_PROGRAM), folder], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, str(_PROGRAM), folder],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=env,
     )
     atexit.register(_end, process, folder)
     assert process.stdout is not None

@@ -7,7 +7,7 @@ import time
 import uuid
 from dataclasses import dataclass
 
-from ....contracts.environment import ExecResult
+from ....contracts.environment import EnvironmentLostError, ExecResult
 from ..shared.cancellation import finish
 from ..shared.own_thread import in_own_thread
 from ..shared.reports import KEPT_BYTES, Report, output_of, parsed_report, transferred
@@ -22,6 +22,8 @@ _LOOK_SECONDS = 2.0
 _ASK_SECONDS = 30.0
 _REPORT_SECONDS = 10.0
 _ENDING_SECONDS = 20.0
+_STOPPED = "in a stopped state"
+"""In what the engine says of a command that meets the end of its container."""
 
 
 @dataclass(frozen=True)
@@ -169,10 +171,12 @@ def _report_on(sandbox: Sandbox, conversation: Conversation, prefix: str) -> Rep
     line, _, rest = data.partition(b"\n")
     found_report = parsed_report(line.decode("utf-8", "replace"))
     if status or found_report is None:
-        said = bytes(conversation.complaints) or data
+        said = (bytes(conversation.complaints) or data).decode("utf-8", "replace").strip()[-500:]
+        sandbox.require_alive()  # it may have been removed under us
+        if _STOPPED in said:
+            raise EnvironmentLostError(f"environment {sandbox.environment_id!r} is being removed")
         raise OSError(
-            f"environment {sandbox.environment_id!r} cannot run commands: "
-            f"{said.decode('utf-8', 'replace').strip()[-500:] or f'status {code}'}"
+            f"environment {sandbox.environment_id!r} cannot run commands: {said or f'status {code}'}"
         )
     _, exceeded, _, out, err = found_report
     cut = transferred(out)
