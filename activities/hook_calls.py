@@ -8,6 +8,7 @@ called it is told. Python offers no way to kill a thread; its worker takes it al
 
 from __future__ import annotations
 
+import abc
 import asyncio
 import contextvars
 import logging
@@ -63,7 +64,7 @@ async def call_hook(
     return call.outcome()
 
 
-class _Call(Generic[T]):
+class _Call(abc.ABC, Generic[T]):
     """A hook on its way; what it returned or raised is there when its future is done."""
 
     def __init__(self, hook: Hook[T], arguments: tuple[Any, ...]) -> None:
@@ -72,11 +73,13 @@ class _Call(Generic[T]):
         self._value: T
         self._error: BaseException | None = None
 
+    @abc.abstractmethod
     def start(self) -> asyncio.Future[None]:
-        raise NotImplementedError
+        """Begin; the future is done when the hook has ended."""
 
+    @abc.abstractmethod
     def cancel(self) -> None:
-        raise NotImplementedError
+        """Ask the hook to end."""
 
     def outcome(self) -> T:
         """What the hook returned. Raises what it raised."""

@@ -46,7 +46,10 @@ def write_launch_summary(input: LaunchSummaryInput, writer: MaskingWriter) -> Pa
         started_at=input.started_at,
         finished_at=input.finished_at,
         requests=[
-            SummarizedRequest.of(request, _relative(request.run_dir, results_dir))
+            SummarizedRequest(
+                name=request.key,
+                **{**request.model_dump(exclude={"key"}), "run_dir": _relative(request.run_dir, results_dir)},
+            )
             for request in result.requests
         ],
         error=result.error,

@@ -47,7 +47,8 @@ from .worker_process import LaunchWorker
 
 ROOM = 512
 """Attempts at a time that a launch's own worker has room for at least."""
-_OWN_STEPS = 16
+OWN_STEPS = 16
+"""Activities of a launch that are not an attempt's."""
 LISTED_STATES = 50
 """Running launches that ``list`` asks whether they are paused."""
 LIST_TIMEOUT = timedelta(seconds=2)
@@ -104,7 +105,7 @@ def worker_concurrency(task_concurrency: int) -> int:
     Room costs next to nothing, and the concurrency of a running launch can be raised within it: another worker would
     not have the environment variables, and the keys, of the shell that started this one.
     """
-    return max(task_concurrency, ROOM) + _OWN_STEPS
+    return max(task_concurrency, ROOM) + OWN_STEPS
 
 
 def _handle(connection: Connection, launch_id: str, task_concurrency: int) -> LaunchHandle:

@@ -100,7 +100,7 @@ async def set_limits(launch_id: str, change: LimitsChange) -> bool:
             raise UsageError(
                 f"provider-limit: no request of launch {launch_id} has environment {provider!r}{nearest(provider, used)}"
             )
-    room = handle.concurrency - launcher.worker_concurrency(0) + launcher.ROOM
+    room = handle.concurrency - launcher.OWN_STEPS
     if handle.worker is not None and (change.task_concurrency or 0) > room:
         raise UsageError(
             f"task-concurrency: this launch's worker has room for {room} attempts at a time; "

@@ -130,10 +130,9 @@ class LaunchStatus(Contract):
     """What fails and is tried again without end, such as writing to a full disk; one line each."""
 
 
-class RequestResult(Contract):
-    """How a request ended; the numbers are in its run directory."""
+class RequestOutcome(Contract):
+    """What became of a request; its numbers are in its run directory."""
 
-    key: str
     run_id: str = ""
     run_dir: str = ""
     status: str
@@ -150,6 +149,7 @@ class RequestResult(Contract):
     """Tasks of which another run had the result."""
     primary: str = ""
     value: float | None = None
+    """The official value of the primary metric; ``None`` when the evaluation failed."""
     reference_value: float | None = None
     error: str = ""
     exit_code: int = 0
@@ -159,6 +159,12 @@ class RequestResult(Contract):
     regression: str = ""
     """Why the launch fails although this run may be valid: it is worse than the run before it, or cannot be
     compared, and its schedule demands that it is not."""
+
+
+class RequestResult(RequestOutcome):
+    """How a request ended."""
+
+    key: str
 
     @property
     def valid(self) -> bool:
@@ -183,38 +189,11 @@ class LaunchResult(Contract):
         return self.exit_code in (2, 3) and not any(request.run_dir for request in self.requests)
 
 
-class SummarizedRequest(Contract):
-    """A request in ``launch_summary.json``: its result, and where its run is."""
+class SummarizedRequest(RequestOutcome):
+    """A request in ``launch_summary.json``; ``run_dir`` is relative to the results directory where it lies in it."""
 
     name: str
-    status: str
-    run_id: str = ""
-    run_dir: str = ""
-    """Relative to the results directory where it lies in it."""
-    benchmark: str = ""
-    harness: str = ""
-    model: str = ""
-    environment: str = ""
-    total_tasks: int = 0
-    evaluated_tasks: int = 0
-    unavailable_tasks: int = 0
-    invalidated_tasks: int = 0
-    error_tasks: int = 0
-    reused_tasks: int = 0
-    primary: str = ""
-    value: float | None = None
-    """The official value of the primary metric; ``None`` when the evaluation failed."""
-    reference_value: float | None = None
-    error: str = ""
-    exit_code: int = 0
-    comparison: str = ""
-    regression: str = ""
-
-    @classmethod
-    def of(cls, result: RequestResult, run_dir: str) -> SummarizedRequest:
-        """The same numbers. ``key`` becomes ``name``: a field of that name would be masked as a secret."""
-        shared = result.model_dump(include=set(cls.model_fields))
-        return cls(name=result.key, **{**shared, "run_dir": run_dir})
+    """The request's ``key``: a field of that name would be masked as a secret."""
 
 
 class LaunchSummary(Contract):

@@ -183,9 +183,11 @@ class LaunchWorkflow:
         if self._stop_status:
             return
         self._stop_status, self._stop_reason = status, reason
+        begun = self._state == "running"  # during preflight there is no request to end
         self._state = "stopping"
         self._show()
-        self._roster.stop_all(status, reason)
+        if begun:
+            self._roster.stop_all(status, reason)
 
     def _show(self) -> None:
         """The table that the Temporal UI shows for this workflow."""

@@ -44,6 +44,8 @@ class Member:
         self.share = Share(provider=request.environment.id)
         self.handle: _Handle | None = None
         self.result: RequestResult | None = None
+        self.begun = False
+        """True from its start on, also while the server has not answered yet."""
         self.stop: tuple[str, str] | None = None
         """Status and reason with which it was asked to end, alone or with the launch."""
 
@@ -85,9 +87,9 @@ class Roster:
         running: list[asyncio.Task[None]] = []
         for member in self.members:
             await workflow.wait_condition(lambda member=member: self._may_start(member))  # type: ignore[misc]
-            if member.stop:
-                self._end(member, _unstarted(member))
+            if member.result is not None:
                 continue
+            member.begun = True
             running.append(in_background(self._drive(member)))
             # It must know of its own start before the next one may look at it.
             await workflow.wait_condition(
@@ -114,9 +116,13 @@ class Roster:
 
     def stop_one(self, member: Member, status: str, reason: str) -> None:
         """Ask one request to end, or not to begin; nothing happens when it was asked or has ended."""
-        if member.stop is None and member.result is None:
-            member.stop = (status, reason)
+        if member.stop is not None or member.result is not None:
+            return
+        member.stop = (status, reason)
+        if member.begun:
             self._tell(member, STOP_SIGNAL, status, reason)
+        else:
+            self._end(member, _result(member, status, reason, 1))
 
     def pause(self, reason: str) -> None:
         """No request starts further attempts."""
@@ -146,7 +152,7 @@ class Roster:
 
     def _may_start(self, member: Member) -> bool:
         earlier = [other.share for other in self.members[: member.index]]
-        return member.stop is not None or may_prepare_next(self.task_concurrency, earlier)
+        return member.result is not None or may_prepare_next(self.task_concurrency, earlier)
 
     async def _drive(self, member: Member) -> None:
         try:
@@ -234,11 +240,6 @@ class Roster:
 def failed_request(member: Member, error: FailureError) -> RequestResult:
     """The result of a request whose workflow failed: it could not be prepared, or we have a bug."""
     return _result(member, "failed", root_cause(error), exit_code_of(error) or 1)
-
-
-def _unstarted(member: Member) -> RequestResult:
-    status, reason = member.stop or ("cancelled", "cancelled")
-    return _result(member, status, reason, 1)
 
 
 def _result(member: Member, status: str, error: str, exit_code: int) -> RequestResult:

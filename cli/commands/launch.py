@@ -9,6 +9,7 @@ import typer
 from ..flags import takes_flags
 from .gate_flags import AsJson, FailUnder, MaxUnevaluated
 from .launch_flags import LaunchFlags
+from .shared_flags import Detach
 
 if TYPE_CHECKING:
     from ..config import ResolvedLaunch
@@ -22,9 +23,7 @@ def launch(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Check everything, print the resolved plan, and start nothing.")
     ] = False,
-    detach: Annotated[
-        bool, typer.Option("--detach", help="Start in the background; see `agentcompass attach`.")
-    ] = False,
+    detach: Detach = False,
     as_json: AsJson = False,
 ) -> int:
     """Evaluate every request of a launch file, in their order, with shared limits.

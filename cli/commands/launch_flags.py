@@ -8,11 +8,26 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from .shared_flags import (
+    OUTPUT,
+    Attempts,
+    CheckpointResume,
+    CleanupGraceSeconds,
+    EnvOpenQps,
+    FileLogLevel,
+    LaunchFileConfig,
+    LogLevel,
+    Progress,
+    ProviderLimit,
+    RecipeDir,
+    ResultsDir,
+    Reuse,
+    TaskConcurrency,
+    TimeoutSeconds,
+)
+
 if TYPE_CHECKING:
     from ..config import LaunchArguments
-
-LIMITS = "Limits of the whole launch"
-OUTPUT = "Results and display"
 
 
 @dataclass(frozen=True)
@@ -20,116 +35,26 @@ class LaunchFlags:
     """What the command line says over a launch file."""
 
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The launch file (YAML or JSON).")]
-    config: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--config", metavar="FILE", help="Configuration file below the launch file; repeatable."
-        ),
-    ] = None
-    task_concurrency: Annotated[
-        int | None,
-        typer.Option(
-            "--task-concurrency",
-            metavar="N",
-            min=1,
-            rich_help_panel=LIMITS,
-            help="Attempts at a time, over all requests.",
-        ),
-    ] = None
-    k: Annotated[
-        int | None,
-        typer.Option("--k", metavar="N", min=1, help="Independent attempts for each task of every request."),
-    ] = None
-    timeout_seconds: Annotated[
-        float | None,
-        typer.Option(
-            "--timeout-seconds",
-            metavar="N",
-            min=0,
-            rich_help_panel=LIMITS,
-            help="End everything after N seconds; 0 never.",
-        ),
-    ] = None
-    cleanup_grace_seconds: Annotated[
-        float | None,
-        typer.Option(
-            "--cleanup-grace-seconds",
-            metavar="N",
-            min=0,
-            rich_help_panel=LIMITS,
-            help="Time for closing environments when it ends early.",
-        ),
-    ] = None
-    provider_limit: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--provider-limit",
-            metavar="P=N",
-            rich_help_panel=LIMITS,
-            help="At most N environments of provider P at a time, 0 for no limit; repeatable.",
-        ),
-    ] = None
-    env_open_qps: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--env-open-qps",
-            metavar="P=Q",
-            rich_help_panel=LIMITS,
-            help="Open at most Q environments of provider P a second; repeatable.",
-        ),
-    ] = None
-    recipe_dir: Annotated[
-        list[str] | None,
-        typer.Option("--recipe-dir", metavar="DIR", help="Also load recipes from this trusted directory."),
-    ] = None
-    results_dir: Annotated[
-        str | None,
-        typer.Option(
-            "--results-dir", metavar="DIR", rich_help_panel=OUTPUT, help="Where run directories go."
-        ),
-    ] = None
+    config: LaunchFileConfig = None
+    task_concurrency: TaskConcurrency = None
+    k: Attempts = None
+    timeout_seconds: TimeoutSeconds = None
+    cleanup_grace_seconds: CleanupGraceSeconds = None
+    provider_limit: ProviderLimit = None
+    env_open_qps: EnvOpenQps = None
+    recipe_dir: RecipeDir = None
+    results_dir: ResultsDir = None
     run_id: Annotated[
         str | None,
         typer.Option(
             "--run-id", metavar="ID", rich_help_panel=OUTPUT, help="Name of each request's run directory."
         ),
     ] = None
-    reuse: Annotated[
-        str | None,
-        typer.Option(
-            "--reuse",
-            metavar="[=RUN_ID]",
-            rich_help_panel=OUTPUT,
-            help="Every request takes over what its latest run has finished; --reuse=RUN_ID names another run.",
-        ),
-    ] = None
-    checkpoint_resume: Annotated[
-        bool | None,
-        typer.Option(
-            "--checkpoint-resume/--no-checkpoint-resume",
-            rich_help_panel=OUTPUT,
-            help="With --reuse, continue unscored executions at their evaluation.  [default: yes]",
-        ),
-    ] = None
-    progress: Annotated[
-        str | None,
-        typer.Option(
-            "--progress",
-            metavar="auto|plain|none",
-            rich_help_panel=OUTPUT,
-            help="Live view, lines of text, or nothing.",
-        ),
-    ] = None
-    log_level: Annotated[
-        str | None,
-        typer.Option("--log-level", metavar="LEVEL", rich_help_panel=OUTPUT, help="On the terminal."),
-    ] = None
-    file_log_level: Annotated[
-        str | None,
-        typer.Option(
-            "--file-log-level", metavar="LEVEL", rich_help_panel=OUTPUT, help="In the runs' log files."
-        ),
-    ] = None
+    reuse: Reuse = None
+    checkpoint_resume: CheckpointResume = None
+    progress: Progress = None
+    log_level: LogLevel = None
+    file_log_level: FileLogLevel = None
 
     def arguments(self) -> LaunchArguments:
         """The flags parsed. Raises ``ConfigurationError`` that names the flag."""

@@ -8,6 +8,7 @@ import typer
 
 from .gate_flags import AsJson, FailUnder, MaxUnevaluated
 from .launches import LaunchId, say
+from .shared_flags import Detach
 
 if TYPE_CHECKING:
     from ...contracts.workflows import LimitsChange
@@ -113,9 +114,7 @@ def retry(
     ] = False,
     fail_under: FailUnder = None,
     max_unevaluated: MaxUnevaluated = None,
-    detach: Annotated[
-        bool, typer.Option("--detach", help="Start in the background; see `agentcompass attach`.")
-    ] = False,
+    detach: Detach = False,
     as_json: AsJson = False,
 ) -> int:
     """Execute the failed tasks of a launch again; everything that is valid stays as it is.

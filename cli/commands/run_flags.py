@@ -8,15 +8,29 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..completion import complete_benchmark, complete_environment, complete_harness
+from .shared_flags import (
+    COMPONENTS,
+    DISPLAY,
+    EXECUTION,
+    MODEL,
+    OUTPUT,
+    Attempts,
+    CheckpointResume,
+    CleanupGraceSeconds,
+    EnvOpenQps,
+    FileLogLevel,
+    LogLevel,
+    Progress,
+    ProviderLimit,
+    RecipeDir,
+    ResultsDir,
+    Reuse,
+    TaskConcurrency,
+    TimeoutSeconds,
+)
 
 if TYPE_CHECKING:
     from ..config import RunArguments
-
-COMPONENTS = "What to evaluate, and where"
-MODEL = "Model"
-EXECUTION = "Attempts, retries and limits"
-OUTPUT = "Results and reuse"
-DISPLAY = "Configuration and display"
 
 
 @dataclass(frozen=True)
@@ -86,15 +100,7 @@ class RunFlags:
             help="Enable only this recipe; repeat for several.",
         ),
     ] = None
-    recipe_dir: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--recipe-dir",
-            metavar="DIR",
-            rich_help_panel=COMPONENTS,
-            help="Load recipes from the Python files of this trusted directory; repeatable.",
-        ),
-    ] = None
+    recipe_dir: RecipeDir = None
     model_base_url: Annotated[
         str | None,
         typer.Option(
@@ -132,15 +138,7 @@ class RunFlags:
             help="Parameters of every model call, such as temperature, as a JSON object.",
         ),
     ] = None
-    k: Annotated[
-        int | None,
-        typer.Option(
-            "--k",
-            metavar="N",
-            rich_help_panel=EXECUTION,
-            help="Independent attempts for each task.  [default: 1]",
-        ),
-    ] = None
+    k: Attempts = None
     attempt_strategy: Annotated[
         str | None,
         typer.Option(
@@ -150,33 +148,9 @@ class RunFlags:
             help="avg runs all k attempts; pass stops at the first success.  [default: avg]",
         ),
     ] = None
-    task_concurrency: Annotated[
-        int | None,
-        typer.Option(
-            "--task-concurrency",
-            metavar="N",
-            rich_help_panel=EXECUTION,
-            help="Attempts that run at the same time.  [default: 32]",
-        ),
-    ] = None
-    provider_limit: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--provider-limit",
-            metavar="P=N",
-            rich_help_panel=EXECUTION,
-            help="At most N environments of provider P at a time, 0 for no limit; repeatable.",
-        ),
-    ] = None
-    env_open_qps: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--env-open-qps",
-            metavar="P=Q",
-            rich_help_panel=EXECUTION,
-            help="Open at most Q environments of provider P a second, 0 for no limit; repeatable.",
-        ),
-    ] = None
+    task_concurrency: TaskConcurrency = None
+    provider_limit: ProviderLimit = None
+    env_open_qps: EnvOpenQps = None
     max_retries: Annotated[
         int | None,
         typer.Option(
@@ -195,24 +169,8 @@ class RunFlags:
             help="Regular expressions; an ERROR whose message or code matches one is retried, too.",
         ),
     ] = None
-    timeout_seconds: Annotated[
-        float | None,
-        typer.Option(
-            "--timeout-seconds",
-            metavar="N",
-            rich_help_panel=EXECUTION,
-            help="End the whole run after this time, 0 for no limit.  [default: 360000]",
-        ),
-    ] = None
-    cleanup_grace_seconds: Annotated[
-        float | None,
-        typer.Option(
-            "--cleanup-grace-seconds",
-            metavar="N",
-            rich_help_panel=EXECUTION,
-            help="Time for cleaning up after the end was asked for.  [default: 30]",
-        ),
-    ] = None
+    timeout_seconds: TimeoutSeconds = None
+    cleanup_grace_seconds: CleanupGraceSeconds = None
     execution_params: Annotated[
         str | None,
         typer.Option(
@@ -247,15 +205,7 @@ class RunFlags:
             help="Which analyzers run and with what, as a JSON object.",
         ),
     ] = None
-    results_dir: Annotated[
-        str | None,
-        typer.Option(
-            "--results-dir",
-            metavar="DIR",
-            rich_help_panel=OUTPUT,
-            help="Where run directories go, relative to the working directory.  [default: results]",
-        ),
-    ] = None
+    results_dir: ResultsDir = None
     run_name: Annotated[
         str | None,
         typer.Option(
@@ -274,23 +224,8 @@ class RunFlags:
             help="Name of the run directory.  [default: time stamp]",
         ),
     ] = None
-    reuse: Annotated[
-        str | None,
-        typer.Option(
-            "--reuse",
-            metavar="[=RUN_ID]",
-            rich_help_panel=OUTPUT,
-            help="Take over what the latest run has finished; --reuse=RUN_ID names another run.",
-        ),
-    ] = None
-    checkpoint_resume: Annotated[
-        bool | None,
-        typer.Option(
-            "--checkpoint-resume/--no-checkpoint-resume",
-            rich_help_panel=OUTPUT,
-            help="With --reuse, continue unscored executions at their evaluation.  [default: yes]",
-        ),
-    ] = None
+    reuse: Reuse = None
+    checkpoint_resume: CheckpointResume = None
     config: Annotated[
         list[str] | None,
         typer.Option(
@@ -300,33 +235,9 @@ class RunFlags:
             help="Configuration file, above the user's and the project's; repeat for several.",
         ),
     ] = None
-    progress: Annotated[
-        str | None,
-        typer.Option(
-            "--progress",
-            metavar="auto|plain|none",
-            rich_help_panel=DISPLAY,
-            help="Live view, lines of text, or nothing.  [default: auto]",
-        ),
-    ] = None
-    log_level: Annotated[
-        str | None,
-        typer.Option(
-            "--log-level",
-            metavar="LEVEL",
-            rich_help_panel=DISPLAY,
-            help="DEBUG, INFO, WARNING or ERROR, for the terminal.  [default: INFO]",
-        ),
-    ] = None
-    file_log_level: Annotated[
-        str | None,
-        typer.Option(
-            "--file-log-level",
-            metavar="LEVEL",
-            rich_help_panel=DISPLAY,
-            help="The same for the run's log file.  [default: DEBUG]",
-        ),
-    ] = None
+    progress: Progress = None
+    log_level: LogLevel = None
+    file_log_level: FileLogLevel = None
 
     def arguments(self) -> RunArguments:
         """The flags parsed. Raises ``ConfigurationError`` that names the flag."""

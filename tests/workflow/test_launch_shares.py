@@ -221,6 +221,19 @@ async def test_cancelling_one_request_leaves_the_others(client: Client, which: s
     assert cancelled.error == "not needed"
 
 
+async def test_a_cancelled_request_that_waits_is_over_at_once(client: Client) -> None:
+    fakes = Requests(["a", "b"], held="one")
+    async with stage(client, fakes) as scene:
+        handle = await scene.launch(*named("one", "two", "three"), task_concurrency=2)
+        await until(lambda: _standing(fakes, one=2))
+        await handle.signal(CANCEL_REQUEST_SIGNAL, args=["three", "not needed"])
+        states = {item["key"]: item["state"] for item in (await handle.query("status"))["requests"]}
+        assert (states["two"], states["three"]) == ("pending", "cancelled")
+        fakes.gate("one").opened.set()
+        await handle.result()
+    assert [input.request_key for input in fakes.inputs(PREPARE_REQUEST)] == ["one", "two"]
+
+
 async def test_a_paused_launch_starts_nothing_in_any_request(client: Client) -> None:
     fakes = Requests(["a", "b", "c"], held="one")
     async with stage(client, fakes) as scene:

@@ -9,7 +9,7 @@ from agentcompass.activities.launch_summary import write_launch_summary
 from agentcompass.activities.redaction import Redactor
 from agentcompass.activities.store.writer import MaskingWriter
 from agentcompass.contracts.activities import LaunchSummaryInput
-from agentcompass.contracts.launch import LaunchResult, RequestResult, SummarizedRequest
+from agentcompass.contracts.launch import LaunchResult, RequestResult
 
 
 def summary_input(results_dir: Path) -> LaunchSummaryInput:
@@ -53,7 +53,3 @@ def test_the_table_holds_a_row_for_each_request_with_its_coverage(tmp_path: Path
         "| one&#124;two | completed | correct | 0.7500 | 4/5 | 0 | 0 | one/run |",
         "| three | failed |  | (0.5000) | 0/0 | 0 | 0 | /elsewhere/run |",
     ]
-
-
-def test_a_summary_leaves_out_nothing_of_a_result() -> None:
-    assert set(RequestResult.model_fields) - set(SummarizedRequest.model_fields) == {"key"}
