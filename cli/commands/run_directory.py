@@ -13,7 +13,17 @@ InputDir = Annotated[
 
 
 def run_directory(argument: Path | None, option: Path | None) -> Path:
-    """The one that was given. Raises ``UsageError`` for none, two, or what is no directory."""
+    """The one that was given. Raises ``UsageError`` for none, two, or what is no run directory."""
+    from ...contracts.errors import UsageError
+
+    found = given_directory(argument, option)
+    if not (found / "run_info.json").exists():
+        raise UsageError(f"{found} is not a run directory, which holds run_info.json")
+    return found
+
+
+def given_directory(argument: Path | None, option: Path | None) -> Path:
+    """A run directory or a folder of several. Raises ``UsageError`` for none, two, or what is no directory."""
     from ...contracts.errors import UsageError
 
     if argument is not None and option is not None:

@@ -38,9 +38,9 @@ def view(
     """
     from ...activities.html_report import find_runs, is_run, write_overview, write_run_report
     from ...contracts.errors import UsageError
-    from .run_directory import run_directory
+    from .run_directory import given_directory
 
-    folder = run_directory(run_dir, input_dir)
+    folder = given_directory(run_dir, input_dir)
     if is_run(folder):
         if each:
             raise UsageError(f"{folder} is one run; --each is for a folder that holds several")
