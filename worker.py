@@ -147,6 +147,7 @@ async def running_worker(
             counting = asyncio.create_task(keep_counting(services))
             stack.callback(counting.cancel)
         serving = asyncio.create_task(_serve_pools(services, shared))
+        serving.add_done_callback(_tell_failure)
         stack.push_async_callback(_cancel, serving)
         yield services
 
@@ -173,6 +174,12 @@ async def _serve_pools(services: Services, shared: WorkerConfig) -> None:
         "max_cached_workflows": 20,
     }
     await Worker(**options).run()
+
+
+def _tell_failure(task: asyncio.Task[None]) -> None:
+    """What ends it must be heard of when it happens, not when the worker leaves."""
+    if not task.cancelled() and (error := task.exception()) is not None:
+        _LOG.error("pools of providers are not served any more", exc_info=error)
 
 
 async def _cancel(task: asyncio.Task[None]) -> None:
