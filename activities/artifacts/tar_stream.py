@@ -36,8 +36,8 @@ async def tar_stream(
     """
     process_id = f"artifacts-{uuid.uuid4().hex[:16]}"
     # Streams are read by offset, so a lost connection costs nothing; nothing is kept in memory.
-    await session.start_process(process_id, ["sh", "-c", _script(source, exclude, max_bytes)])
     try:
+        await session.start_process(process_id, ["sh", "-c", _script(source, exclude, max_bytes)])
         offset, pause = 0, _POLL_SECONDS
         while True:
             status = await session.process_status(process_id)

@@ -7,9 +7,8 @@ import concurrent.futures
 import os
 import shutil
 import tempfile
-from collections.abc import AsyncGenerator, Callable, Coroutine
+from collections.abc import AsyncGenerator, Callable
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 from ...contracts.artifacts import (
     ArtifactEntry,
@@ -19,6 +18,7 @@ from ...contracts.artifacts import (
 )
 from ...contracts.environment import EnvironmentSession
 from ...plugins.archives.archive_reader import ArchiveReader
+from ...plugins.environments.shared.cancellation import finish
 from .extraction import TOP, Extracted, Extraction
 from .meter import TransferMeter
 from .tar_stream import stream_archive
@@ -85,7 +85,7 @@ class Transfer:
         try:
             return await asyncio.shield(work)
         finally:
-            await to_its_end(stream.close(work))
+            await finish(stream.close(work))
 
     def _settle(self, entry: ArtifactEntry, extracted: Extracted, staging: Path) -> ArtifactEntry:
         content = extracted.content
@@ -194,17 +194,3 @@ class _ThreadStream:
             raise SourceOutsideError(str(error)) from error
         self._arrived(self._meter.archive_bytes + len(data))
         return data
-
-
-async def to_its_end(work: Coroutine[Any, Any, None]) -> None:
-    """Await ``work`` however often this task is cancelled; the cancellation follows then."""
-    task = asyncio.ensure_future(work)
-    cancelled: asyncio.CancelledError | None = None
-    while not task.done():
-        try:
-            await asyncio.wait({task})
-        except asyncio.CancelledError as error:
-            cancelled = error
-    if cancelled is not None:
-        raise cancelled
-    task.result()

@@ -51,6 +51,8 @@ class Sighting:
     """The run whose ledger has it."""
     exists: bool | None = None
     """Whether the provider knows it; ``None`` when that cannot be asked."""
+    opened: bool = True
+    """False when it was still being opened, as far as its ledger said before the provider was asked."""
     error: str = ""
     """Why it could not be removed the last time."""
 
@@ -177,6 +179,7 @@ def _of_entry(
         host=entry.host,
         run_dir=run_dir,
         exists=exists,
+        opened=entry.handle is not None,
         error=entry.error,
     )
 

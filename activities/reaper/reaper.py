@@ -79,7 +79,7 @@ class Reaper:
         match state:
             case EnvironmentState.CLOSED:
                 await self._release(sighting, "its attempt is over", report)
-            case EnvironmentState.KEPT if sighting.exists is False:
+            case EnvironmentState.KEPT if sighting.exists is False and not _opened_meanwhile(sighting):
                 await self._release(sighting, "somebody removed it", report)
             case EnvironmentState.EXPIRED:
                 # Not the wall clock, which jumps when a machine wakes up.
@@ -105,6 +105,14 @@ class Reaper:
         if sighting.exists is not False:
             _log.info("removed environment %s of %s: %s", sighting.id, sighting.provider, reason)
             report.released.append(sighting.id)
+
+
+def _opened_meanwhile(sighting: Sighting) -> bool:
+    """Whether the provider was asked too early: it was opened, and its attempt ended, after that."""
+    if sighting.opened or sighting.run_dir is None:
+        return False
+    entry = EnvironmentLedger(sighting.run_dir).find(sighting.id)
+    return entry is not None and entry.handle is not None
 
 
 class ReaperLoop:

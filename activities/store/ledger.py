@@ -83,6 +83,10 @@ class EnvironmentLedger:
         """It is gone. Nothing happens when the ledger does not know it."""
         self._path(environment_id).unlink(missing_ok=True)
 
+    def find(self, environment_id: str) -> LedgerEntry | None:
+        """Its entry, ``None`` when the ledger does not know it. Raises ``RecordError`` for a broken one."""
+        return find_model(self._path(environment_id), LedgerEntry)
+
     def has(self, environment_id: str) -> bool:
         """Whether it was not removed yet."""
         return self._path(environment_id).exists()

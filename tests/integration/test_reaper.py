@@ -18,6 +18,7 @@ from agentcompass.activities.data_converter import data_converter
 from agentcompass.activities.host import host_name
 from agentcompass.activities.namespace import namespace_identity
 from agentcompass.activities.reaper import EnvironmentState, Owners, Reaper, find_environments
+from agentcompass.activities.reaper import reaper as reaper_module
 from agentcompass.activities.services import Services, WorkerSettings
 from agentcompass.activities.store.ledger import EnvironmentLedger, LedgerEntry
 from agentcompass.activities.store.open_runs import OpenRuns
@@ -25,6 +26,7 @@ from agentcompass.cli.connection import ConnectionConfig, connect
 from agentcompass.cli.embedded_server import EmbeddedServer
 from agentcompass.contracts import EnvironmentSpec, NetworkPolicy, OpenRequest
 from agentcompass.contracts.activities import AttemptRef
+from agentcompass.contracts.environment import EnvironmentHandle
 from agentcompass.contracts.environment_labels import EnvironmentOwner
 from agentcompass.contracts.request import AttemptsSpec
 from agentcompass.contracts.workflows import ATTEMPT_WORKFLOW, LAUNCH_WORKFLOW, NAMESPACE, AttemptInput
@@ -198,6 +200,31 @@ async def test_environments_with_parameters_of_their_own_are_found_by_the_ledger
     report = await place.reaper().sweep()
     assert report.released == ["ac-over"] and not folder.exists()
     assert [item.environment_id for item in EnvironmentLedger(run_dir).entries()] == ["ac-of-another-machine"]
+
+
+@pytest.mark.parametrize("opened", [True, False])
+async def test_one_that_is_kept_and_was_opened_while_the_provider_was_asked_stays(
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, opened: bool
+) -> None:
+    owner, run_dir = place.owner("kept", keep=True), tmp_path / "run"
+    await place.attempt(owner, running=False)
+    ledger = EnvironmentLedger(run_dir)
+    ledger.add(
+        LedgerEntry(environment_id="ac-kept", provider="host_process", labels=owner.labels(), opened_at=1.0)
+    )
+    OpenRuns(place.home).note(str(run_dir))
+
+    async def asked_too_early(*arguments: Any, **options: Any) -> Any:
+        found = await find_environments(*arguments, **options)
+        if opened:
+            await place.open("ac-kept", owner.labels())
+            ledger.note_handle(EnvironmentHandle(provider="host_process", id="ac-kept"))
+        return found
+
+    monkeypatch.setattr(reaper_module, "find_environments", asked_too_early)
+    assert (await place.reaper().sweep()).released == []
+    assert [entry.environment_id for entry in ledger.entries()] == (["ac-kept"] if opened else [])
+    assert place.root.is_dir() is opened and (not opened or place.left == {"ac-kept"})
 
 
 async def test_a_removal_that_failed_is_remembered_and_tried_again(place: Place, tmp_path: Path) -> None:

@@ -81,7 +81,10 @@ def test_plugins_and_contracts_know_nothing_of_temporal() -> None:
 def test_every_folder_with_code_is_packaged() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     declared = set(project["tool"]["setuptools"]["packages"])
-    folders = {file.parent for file in sources()}
+    files = {path.parent for path in ROOT.glob("plugins/**/*.jsonl")} | {
+        path.parent for path in ROOT.glob("plugins/**/*.yaml")
+    }
+    folders = {file.parent for file in sources()} | files
     assert declared == {".".join(["agentcompass", *folder.relative_to(ROOT).parts]) for folder in folders}
 
 

@@ -84,7 +84,8 @@ class HostProcessSession(EnvironmentSession):
         line = CommandLine.build(
             self._directory, process.scope, command, cwd=cwd, variables=self._all_variables(env)
         )
-        return await self._in_thread(process.start, line, self._params.max_output_bytes)
+        # A start that went on after its caller was cancelled would outlive whatever ends its processes now.
+        return await finish(self._in_thread(process.start, line, self._params.max_output_bytes))
 
     async def process_status(self, process_id: str) -> ProcessStatus | None:
         """The state of a detached process, ``None`` when that id was never started."""
@@ -100,11 +101,11 @@ class HostProcessSession(EnvironmentSession):
 
     async def end_process(self, process_id: str, *, grace_seconds: float = 2.0) -> None:
         """End a detached process and all it started; its exit status is still recorded."""
-        await self._in_thread(DetachedProcess(self._directory, process_id).end, grace_seconds)
+        await finish(self._in_thread(DetachedProcess(self._directory, process_id).end, grace_seconds))
 
     async def end_all_processes(self) -> int:
         """End everything that belongs to this environment; returns how many processes were found."""
-        return await self._in_thread(end_everything, self._directory, self._params.grace_seconds)
+        return await finish(self._in_thread(end_everything, self._directory, self._params.grace_seconds))
 
     async def read(self, path: str, *, max_bytes: int | None = None) -> bytes:
         """A file's bytes; links may lead anywhere inside the environment."""

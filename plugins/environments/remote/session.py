@@ -80,7 +80,8 @@ class RemoteSession(EnvironmentSession):
         """Start a detached process; its output is in files from the start, its status is recorded."""
         process = DetachedProcess(self._shell, process_id)
         line = await self._line(command, cwd, env, user)
-        return await self._in_thread(lambda: process.start(line, self._limits))
+        # A start that went on after its caller was cancelled would outlive whatever ends its processes now.
+        return await finish(self._in_thread(lambda: process.start(line, self._limits)))
 
     async def process_status(self, process_id: str) -> ProcessStatus | None:
         """The state of a detached process, ``None`` when that id was never started."""

@@ -66,7 +66,7 @@ def test_an_unknown_format_is_refused(command_line: CommandLine, arguments: list
 def test_a_folder_that_is_no_run_is_refused_and_nothing_is_left(command_line: CommandLine) -> None:
     empty = command_line.folder / "empty"
     empty.mkdir()
-    command_line.run("export", "--format", "atif", str(empty)).expect(1)
+    command_line.run("export", "--format", "atif", str(empty)).expect(2)
     assert not empty.with_name("empty_atif").exists()
 
 

@@ -62,6 +62,19 @@ async def test_starts_of_an_id_at_the_same_time_make_one_process(
     assert await session.read("starts") == b"x\n"
 
 
+async def test_a_start_that_is_cancelled_starts_nothing_afterwards(session: EnvironmentSession) -> None:
+    """Whoever ends processes then would miss it."""
+    starting = asyncio.create_task(session.start_process("p", "sleep 600"))
+    await asyncio.sleep(0)  # it has begun
+    starting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await starting
+    await session.end_process("p", grace_seconds=0)
+    await session.exec("true")
+    status = await session.process_status("p")
+    assert status is None or not status.running
+
+
 async def test_starting_an_ended_id_again_returns_how_it_ended(session: EnvironmentSession) -> None:
     await session.start_process("p", "exit 5")
     await ended(session, "p")
