@@ -61,7 +61,7 @@ class Environments:
             await self._wait_for_turn(scope, spec, input.not_before)
             found = environment_id(input.ref, for_evaluation=input.for_evaluation)
             labels = owner_of(scope, await self._services.namespace()).labels()
-            self._note_intent(scope, environment, found, spec, labels)
+            entry = self._note_intent(scope, environment, found, spec, labels)
             with scope.hooks():
                 baseline = spec.network_policy or NetworkPolicy()
                 policy = baseline if input.for_evaluation else scope.opening_policy()
@@ -73,7 +73,7 @@ class Environments:
                     labels=labels,
                 )
                 session = await _opened(scope, environment, request)
-            scope.store.environments.note_handle(session.handle)
+            scope.store.environments.note_handle(entry, session.handle)
             self._services.environments_used[spec.id] = environment
             self._services.metrics.environment_opened(spec.id)
             if scope.plan.keep_environment:
@@ -100,7 +100,7 @@ class Environments:
         environment_id: str,
         spec: EnvironmentSpec,
         labels: dict[str, str],
-    ) -> None:
+    ) -> LedgerEntry:
         """Before anything exists: whoever finds it later knows whose it is, and how to remove it."""
         entry = LedgerEntry(
             environment_id=environment_id,
@@ -112,6 +112,7 @@ class Environments:
         )
         scope.store.environments.add(entry)
         self._services.open_runs.note(scope.ref.run_dir)
+        return entry
 
     @activity.defn(name=CLOSE_ENVIRONMENT.name)
     @activity_boundary

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
 import socket
@@ -15,8 +16,9 @@ def home_folder(env: Mapping[str, str] = os.environ) -> Path:
     return Path(env.get("AGENTCOMPASS_HOME") or "~/.agentcompass").expanduser().absolute()
 
 
+@functools.cache
 def host_name() -> str:
-    """The name of this machine: readable, and different from that of every other one."""
+    """The name of this machine: readable, and different from that of every other one. Read once a process."""
     try:
         machine = Path("/etc/machine-id").read_text(encoding="ascii").strip()
     except OSError:

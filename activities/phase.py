@@ -7,6 +7,7 @@ import contextlib
 import time
 from collections.abc import AsyncIterator, Awaitable, Iterator
 from concurrent.futures import Future
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -36,6 +37,7 @@ from .store.progress import open_progress
 
 T = TypeVar("T")
 
+_posted_together: ContextVar[list[Future[None]] | None] = ContextVar("posted_together", default=None)
 _RUN_PHASES = frozenset({Phase.START_HARNESS, Phase.RUN_HARNESS, Phase.RUN_TASK})
 
 
@@ -79,7 +81,10 @@ class PhaseScope:
             phase=phase.value,
         )
         self.context.log.debug("execution %d: %s", self.ref.execution, phase.value)
-        self.posted.append(open_progress(self.ref.run_dir).post([event]))
+        progress = open_progress(self.ref.run_dir)
+        self.posted.append(progress.post([event]))
+        if _posted_together.get() is None:  # a phase that may take long is seen when it begins
+            progress.hurry()
 
     async def call(self, hook: Hook[T], *arguments: Any) -> T:
         """Call a hook; one that does not end when it has to is left behind, and a WARNING says so."""
@@ -111,10 +116,15 @@ class PhaseScope:
             raise failed(limit.issue, self.context.issues) from None
 
     async def settle(self) -> None:
-        """Wait for the events on their way. Raises OSError when one could not be written."""
-        for future in self.posted:
-            # Done already, nearly always: a wait costs a round of the event loop.
-            await asyncio.wrap_future(future) if not future.done() else future.result()
+        """Wait for the events on their way, unless :func:`settled_together` does.
+
+        Raises OSError when one could not be written.
+        """
+        together = _posted_together.get()
+        if together is not None:
+            together.extend(self.posted)
+        else:
+            await _settle(self.ref.run_dir, self.posted)
 
     def environment(self, spec: EnvironmentSpec) -> Environment[Any]:
         """The provider for a plan's environment, with the parameters that recipes settled."""
@@ -194,6 +204,26 @@ class PhaseScope:
             raise_if_cancelled(error)
             self.note(error, Phase.CLOSE_ENVIRONMENT)
             self.context.report_issue(Severity.WARNING, phase, code, describe(error))
+
+
+@contextlib.asynccontextmanager
+async def settled_together(run_dir: str) -> AsyncIterator[None]:
+    """Around several phases of one activity: their events are waited for once, at its end."""
+    posted: list[Future[None]] = []
+    token = _posted_together.set(posted)
+    try:
+        yield
+    finally:
+        _posted_together.reset(token)
+        await _settle(run_dir, posted)
+
+
+async def _settle(run_dir: str, posted: list[Future[None]]) -> None:
+    if any(not future.done() for future in posted):
+        open_progress(run_dir).hurry()
+    for future in posted:
+        # A wait costs a round of the event loop.
+        await asyncio.wrap_future(future) if not future.done() else future.result()
 
 
 @contextlib.asynccontextmanager

@@ -28,6 +28,7 @@ from ..contracts.result import TaskStatus
 from .boundary import activity_boundary
 from .environments import Environments
 from .evaluate import Evaluate
+from .phase import settled_together
 from .prepare_task import PrepareTask
 from .run_phase import RunPhase
 from .services import Services
@@ -47,8 +48,13 @@ class QuickExecutions:
     @activity_boundary
     async def quick_execution(self, input: ExecutionRef) -> QuickExecution:
         """Open, prepare, run, evaluate and close; an issue that ends a phase is part of the answer."""
-        plan = self._services.store(input.run_dir).execution(input).load_plan()
         done = QuickExecution()
+        async with settled_together(input.run_dir):
+            await self._execute(input, done)
+        return done
+
+    async def _execute(self, input: ExecutionRef, done: QuickExecution) -> None:
+        plan = self._services.store(input.run_dir).execution(input).load_plan()
         try:
             evaluated_inside = plan.evaluation_environment_mode is EvaluationMode.REUSE
             await self._with_environment(input, done, evaluate=evaluated_inside)
@@ -57,7 +63,6 @@ class QuickExecutions:
         except ApplicationError as error:
             for issue in issues_of(error):
                 _add(done, issue)
-        return done
 
     async def _with_environment(self, ref: ExecutionRef, done: QuickExecution, *, evaluate: bool) -> None:
         plan = self._services.store(ref.run_dir).execution(ref).load_plan()

@@ -21,6 +21,7 @@ from ...contracts.errors import RecordError
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
 TEMPORARY_PREFIX = ".tmp-"
+_ONE_READ = 65536
 _counter = itertools.count()
 _NOFOLLOW = os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -133,8 +134,17 @@ def read_bytes(path: Path) -> bytes | None:
         return None
     except OSError as error:
         raise RecordError(f"{path}: cannot be read: {error.strerror}") from error
-    with os.fdopen(descriptor, "rb") as file:
-        return file.read()
+    try:
+        # Most files are small: without a file object, which costs more than what it reads here.
+        data = os.read(descriptor, _ONE_READ)
+        if len(data) < _ONE_READ:
+            return data
+        pieces = [data]
+        while piece := os.read(descriptor, _ONE_READ):
+            pieces.append(piece)
+        return b"".join(pieces)
+    finally:
+        os.close(descriptor)
 
 
 def read_model(path: Path, model: type[ModelT]) -> ModelT:

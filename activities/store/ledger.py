@@ -62,9 +62,11 @@ class EnvironmentLedger:
         """Write the intent down; for what outlives this machine it survives a power cut, too."""
         write_json_atomic(self._path(entry.environment_id), entry, durable=not entry.host)
 
-    def note_handle(self, handle: EnvironmentHandle) -> None:
-        """It is open."""
-        self._change(handle.id, handle=handle)
+    def note_handle(self, entry: LedgerEntry, handle: EnvironmentHandle) -> None:
+        """What ``entry`` announced is open, unless somebody has removed it meanwhile."""
+        if self.has(entry.environment_id):
+            opened = entry.model_copy(update={"handle": handle})
+            write_json_atomic(self._path(entry.environment_id), opened, durable=False)
 
     def note_failed_removal(self, environment_id: str, error: str) -> None:
         """It could not be removed; whoever cleans up tries again."""

@@ -52,9 +52,15 @@ class ProgressWriter:
         """:meth:`emit` without waiting: what follows may go on while the disk is busy.
 
         The future is done when ``events`` are written; nothing that depends on them may be reported
-        as finished before.
+        as finished before. They go out with the next events, after some seconds, or when :meth:`hurry`
+        is called: to wake a thread for each costs more than to write them all.
         """
-        return self._submit(events, flush=False)
+        return self._submit(events, flush=False, wake=False)
+
+    def hurry(self) -> None:
+        """Write now what was posted."""
+        with self._wake:
+            self._wake.notify()
 
     def emit_blocking(self, events: Sequence[ProgressEvent]) -> None:
         """:meth:`emit` for code without an event loop."""
@@ -75,14 +81,14 @@ class ProgressWriter:
         with self._wake:
             self._closing = False
 
-    def _submit(self, events: Sequence[ProgressEvent], *, flush: bool) -> Future[None]:
+    def _submit(self, events: Sequence[ProgressEvent], *, flush: bool, wake: bool = True) -> Future[None]:
         future: Future[None] = Future()
         with self._wake:
             self._queue.append((events, flush, future))
             if self._thread is None:
                 self._thread = threading.Thread(target=self._work, name="progress-writer", daemon=True)
                 self._thread.start()
-            else:
+            elif wake:
                 self._wake.notify()
         return future
 

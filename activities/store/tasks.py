@@ -64,18 +64,25 @@ class TaskList:
         if index < 0:
             raise RecordError(f"{self._tasks}: there is no task {index}")
         start, end = self._bounds(index)
-        with open(self._tasks, "rb") as file:
-            if not start <= end <= os.fstat(file.fileno()).st_size:
+        # Plain descriptors: every phase of every attempt comes by here.
+        descriptor = os.open(self._tasks, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            if not start <= end <= os.fstat(descriptor).st_size:
                 raise RecordError(f"{self._index}: not an index of {self._tasks.name}")
-            line = os.pread(file.fileno(), end - start, start)
+            line = os.pread(descriptor, end - start, start)
+        finally:
+            os.close(descriptor)
         return parse_model(line, TaskSpec, self._tasks)
 
     def _bounds(self, index: int) -> tuple[int, int]:
         try:
-            with open(self._index, "rb") as file:
-                pair = os.pread(file.fileno(), 2 * _OFFSET.size, index * _OFFSET.size)
+            descriptor = os.open(self._index, os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:
             raise RecordError(f"{self._index}: no such file; the task list was never written") from None
+        try:
+            pair = os.pread(descriptor, 2 * _OFFSET.size, index * _OFFSET.size)
+        finally:
+            os.close(descriptor)
         if len(pair) != 2 * _OFFSET.size:
             raise RecordError(f"{self._tasks}: there is no task {index}")
         return _OFFSET.unpack_from(pair)[0], _OFFSET.unpack_from(pair, _OFFSET.size)[0]

@@ -209,16 +209,17 @@ async def test_one_that_is_kept_and_was_opened_while_the_provider_was_asked_stay
     owner, run_dir = place.owner("kept", keep=True), tmp_path / "run"
     await place.attempt(owner, running=False)
     ledger = EnvironmentLedger(run_dir)
-    ledger.add(
-        LedgerEntry(environment_id="ac-kept", provider="host_process", labels=owner.labels(), opened_at=1.0)
+    entry = LedgerEntry(
+        environment_id="ac-kept", provider="host_process", labels=owner.labels(), opened_at=1.0
     )
+    ledger.add(entry)
     OpenRuns(place.home).note(str(run_dir))
 
     async def asked_too_early(*arguments: Any, **options: Any) -> Any:
         found = await find_environments(*arguments, **options)
         if opened:
             await place.open("ac-kept", owner.labels())
-            ledger.note_handle(EnvironmentHandle(provider="host_process", id="ac-kept"))
+            ledger.note_handle(entry, EnvironmentHandle(provider="host_process", id="ac-kept"))
         return found
 
     monkeypatch.setattr(reaper_module, "find_environments", asked_too_early)

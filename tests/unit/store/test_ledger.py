@@ -39,10 +39,19 @@ def test_an_intent_names_the_environment_before_it_exists(ledger: EnvironmentLed
 
 
 def test_an_open_environment_is_known_by_its_handle(ledger: EnvironmentLedger) -> None:
-    ledger.add(entry())
+    intent = entry()
+    ledger.add(intent)
     handle = EnvironmentHandle(provider="box", id="ac-one-a1-e1", data={"container": "c1"})
-    ledger.note_handle(handle)
+    ledger.note_handle(intent, handle)
     assert [found.known_handle for found in ledger.entries()] == [handle]
+
+
+def test_what_was_removed_while_it_opened_is_not_entered_again(ledger: EnvironmentLedger) -> None:
+    intent = entry()
+    ledger.add(intent)
+    ledger.remove(intent.environment_id)
+    ledger.note_handle(intent, EnvironmentHandle(provider="box", id=intent.environment_id))
+    assert ledger.empty()
 
 
 def test_removed_environments_are_forgotten_and_the_others_are_told_oldest_first(
