@@ -27,7 +27,7 @@ InputT = TypeVar("InputT")
 OutputT = TypeVar("OutputT")
 Activity = Callable[[SelfT, InputT], Awaitable[OutputT]]
 
-_INFRASTRUCTURE = (OSError, RPCError, TimeoutError)
+INFRASTRUCTURE = (OSError, RPCError, TimeoutError)
 
 
 _MOST_BESIDE = 50
@@ -59,7 +59,7 @@ def activity_boundary(function: Activity[SelfT, InputT, OutputT]) -> Activity[Se
             return await function(self, input)
         except (asyncio.CancelledError, FailureError):
             raise
-        except _INFRASTRUCTURE as error:
+        except INFRASTRUCTURE as error:
             log_retry(error, _run_dir_of(input))
             raise
         except StageFailure as error:

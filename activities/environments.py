@@ -117,7 +117,16 @@ class Environments:
     @activity.defn(name=CLOSE_ENVIRONMENT.name)
     @activity_boundary
     async def close_environment(self, input: CloseEnvironmentInput) -> PhaseOutcome:
-        """Remove the sandbox. A failure is a WARNING, carried to the workflow like any issue."""
+        """Remove the sandbox. A failure is a WARNING, carried to the workflow like any issue.
+
+        A handle without a provider is of an attempt that was stopped before it could say more than an id.
+        """
+        if not input.handle.provider:
+            plan = self._services.store(input.ref.run_dir).execution(input.ref).find_plan()
+            if plan is None:
+                return PhaseOutcome()  # nothing is opened without a plan
+            handle = input.handle.model_copy(update={"provider": plan.environment.id})
+            input = input.model_copy(update={"handle": handle})
         async with phase_scope(self._services, input.ref, Phase.CLOSE_ENVIRONMENT) as scope:
             spec = scope.plan.environment
             evaluation = scope.plan.evaluation_environment

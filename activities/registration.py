@@ -7,6 +7,7 @@ from typing import Any
 
 from .analyze import AnalyzeTasks
 from .await_attempts import AwaitAttempts
+from .begin_attempt import BeginAttempt
 from .collect_artifacts import CollectArtifacts
 from .end_phase import EndPhase
 from .environments import Environments
@@ -35,6 +36,7 @@ def activity_methods(services: Services) -> list[Callable[..., Any]]:
         request.prepare_request,
         request.pending_tasks,
         request.requeue_failed,
+        BeginAttempt(services).begin_attempt,
         PlanAttempt(services).plan_attempt,
         QuickExecutions(services).quick_execution,
         environments.open_environment,

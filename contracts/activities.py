@@ -179,6 +179,13 @@ class QuickExecution(Contract):
     has_result: bool = False
 
 
+class BeginAttemptInput(Contract):
+    """Plan an attempt; one that is quick as a whole is executed and saved in the same step."""
+
+    ref: AttemptRef
+    attempts: AttemptsSpec
+
+
 class OpenEnvironmentInput(Contract):
     """Open the task's environment, or the fresh one of the verifier."""
 
@@ -270,6 +277,16 @@ class AttemptOutcome(Contract):
     """First issue, for people."""
 
 
+class AttemptBegun(Contract):
+    """How far an attempt came in its first step."""
+
+    plan: AttemptPlan
+    execution: QuickExecution | None = None
+    """The first execution, when it was quick and came to its end."""
+    outcome: AttemptOutcome | None = None
+    """What was saved of it, when there was nothing left to decide: no retry, no refused account."""
+
+
 class AnalyzeTasksInput(Contract):
     """A batch of finished tasks, by their place in the task list."""
 
@@ -334,6 +351,7 @@ PREFLIGHT = ActivityStub("preflight", PreflightInput, PreflightReport)
 PREPARE_REQUEST = ActivityStub("prepare_request", PrepareRequestInput, PreparedRequest)
 PENDING_TASKS = ActivityStub("pending_tasks", PendingTasksInput, PendingTasks)
 REQUEUE_FAILED = ActivityStub("requeue_failed", RequeueFailedInput, RequeuedTasks)
+BEGIN_ATTEMPT = ActivityStub("begin_attempt", BeginAttemptInput, AttemptBegun)
 PLAN_ATTEMPT = ActivityStub("plan_attempt", AttemptRef, AttemptPlan)
 QUICK_EXECUTION = ActivityStub("quick_execution", ExecutionRef, QuickExecution)
 OPEN_ENVIRONMENT = ActivityStub("open_environment", OpenEnvironmentInput, OpenedEnvironment)
@@ -360,6 +378,7 @@ ALL_ACTIVITIES: tuple[ActivityStub[Any, Any], ...] = (
     PREPARE_REQUEST,
     PENDING_TASKS,
     REQUEUE_FAILED,
+    BEGIN_ATTEMPT,
     PLAN_ATTEMPT,
     QUICK_EXECUTION,
     OPEN_ENVIRONMENT,

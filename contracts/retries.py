@@ -81,6 +81,14 @@ def decide_retry(
     return RetryDecision(scope=scope, stage=issue.phase, matched_pattern=pattern)
 
 
+def is_settled(issues: list[Issue], policy: RetryPlan, mode: EvaluationMode, *, has_result: bool) -> bool:
+    """Whether nothing follows a first execution with these issues: no retry, and no waiting for an account."""
+    return (
+        blocking_issue(issues) is None
+        and decide_retry(issues, policy, 0, mode, has_result=has_result) is None
+    )
+
+
 def blocking_issue(issues: list[Issue]) -> Issue | None:
     """The refusal of an account, which every other attempt would meet, too; ``None`` without one."""
     return next(

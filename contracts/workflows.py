@@ -124,6 +124,8 @@ class AttemptInput(Contract):
     attempts: AttemptsSpec
     heartbeat_timeout_seconds: float = 30.0
     cleanup_grace_seconds: float = 30.0
+    in_one_step: bool = False
+    """Begin with one activity that may do all of it. False for attempts that older versions started."""
 
 
 class EndAttempt(Contract):

@@ -16,11 +16,13 @@ with workflow.unsafe.imports_passed_through():
         PLAN_ATTEMPT,
         SAVE_ATTEMPT,
         SAVE_RETRY,
+        AttemptBegun,
         AttemptOutcome,
         AttemptPlan,
         EndPhaseInput,
         ExecutionRef,
         OperatorEnd,
+        QuickExecution,
         SaveAttemptInput,
         SaveRetryInput,
     )
@@ -46,6 +48,7 @@ with workflow.unsafe.imports_passed_through():
         EndAttempt,
         EndedPhase,
     )
+    from .beginning import begin
     from .calls import PhaseFailed, as_phase_failure, being_evicted, bookkeeping, in_background
     from .execution import Execution
     from .grace import Grace
@@ -86,15 +89,17 @@ class AttemptWorkflow:
             return await main
 
     async def _main(self, input: AttemptInput) -> AttemptOutcome:
-        retries = 0
+        retries, outcome = 0, None
         try:
-            plan = await self._make_plan(input)
+            begun = await self._begin(input)
         except PhaseFailed as failure:
             self._issues = [failure.issue]
         else:
-            # Phases that are local activities are recorded together at the end of their workflow task.
-            retries = 0 if plan.finished else await self._execute_until_settled(plan)
-        outcome = await self._save(retries)
+            outcome = begun.outcome
+            if outcome is None and not begun.plan.finished:
+                # Phases that are local activities are recorded together at the end of their workflow task.
+                retries = await self._execute_until_settled(begun.plan, begun.execution)
+        outcome = outcome or await self._save(retries)
         word = outcome_word(outcome)
         workflow.upsert_search_attributes([_OUTCOME_KEY.value_set(word)])
         self._note(f"**{word}** {outcome.message}")
@@ -102,21 +107,31 @@ class AttemptWorkflow:
         await workflow.wait_condition(workflow.all_handlers_finished)
         return outcome
 
-    async def _make_plan(self, input: AttemptInput) -> AttemptPlan:
+    async def _begin(self, input: AttemptInput) -> AttemptBegun:
+        """Plan; what is quick as a whole is over after that."""
         self._enter(Phase.PLAN)
         try:
-            return await bookkeeping(PLAN_ATTEMPT, input.ref, summary="plan")
+            if input.in_one_step:
+                return await begin(input, self._grace)
+            return AttemptBegun(plan=await bookkeeping(PLAN_ATTEMPT, input.ref, summary="plan"))
         except FailureError as error:
             raise as_phase_failure(error, Phase.PLAN) from error
 
-    async def _execute_until_settled(self, plan: AttemptPlan) -> int:
-        """Execute, and execute again while the retry budget and the policy say so; returns the retries."""
+    async def _execute_until_settled(self, plan: AttemptPlan, done: QuickExecution | None) -> int:
+        """Execute, and execute again while the retry budget and the policy say so; returns the retries.
+
+        ``done`` is a first execution that came with the plan.
+        """
         retries = 0
         scope = RetryScope.EVALUATE if plan.resume_evaluation else RetryScope.ATTEMPT
         kept: list[Issue] = []
         while True:
             execution = self._execution(plan)
-            await execution.run(scope)
+            if done is None:
+                await execution.run(scope)
+            else:
+                execution.take(done)
+                done = None
             self._issues, kept = [*kept, *execution.issues], []
             refused = blocking_issue(self._issues)
             if refused is not None and await self._unblocked(refused):

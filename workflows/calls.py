@@ -70,15 +70,16 @@ async def bookkeeping(
     *,
     heartbeat_timeout: timedelta | None = None,
     policy: RetryPolicy = BOOKKEEPING,
+    limit: timedelta = BOOKKEEPING_TIMEOUT,
     summary: str | None = None,
 ) -> OutputT:
-    """A step of our own. One that may take long heartbeats, the others are local."""
+    """A step of our own. One that may take long heartbeats, the others are local, with a ``limit``."""
     if heartbeat_timeout is None:
         result: OutputT = await workflow.execute_local_activity(
             stub.name,
             argument,
             result_type=stub.output,
-            start_to_close_timeout=BOOKKEEPING_TIMEOUT,
+            start_to_close_timeout=limit,
             retry_policy=policy,
             summary=summary,
         )

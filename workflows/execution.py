@@ -28,6 +28,7 @@ with workflow.unsafe.imports_passed_through():
         OpenEnvironmentInput,
         PhaseInput,
         PhaseOutcome,
+        QuickExecution,
         environment_id,
     )
     from ..contracts.environment import EnvironmentHandle
@@ -119,6 +120,10 @@ class Execution:
             handle = EnvironmentHandle(provider=self._plan.environment, id=environment_id(self._ref))
             await self._close(OpenedEnvironment(handle=handle))
             raise
+        self.take(done)
+
+    def take(self, done: QuickExecution) -> None:
+        """Take over what a quick execution came to."""
         self.has_result = done.has_result
         self.issues.extend(done.issues)
 

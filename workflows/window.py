@@ -184,6 +184,7 @@ class AttemptWindow:
                 attempts=self._input.request.execution.attempts,
                 heartbeat_timeout_seconds=self._input.runtime.heartbeat_timeout_seconds,
                 cleanup_grace_seconds=self._input.runtime.cleanup_grace_seconds,
+                in_one_step=True,
             ),
             id=running.workflow_id,
             result_type=AttemptOutcome,

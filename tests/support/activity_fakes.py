@@ -20,6 +20,7 @@ from agentcompass.activities.boundary import failed
 from agentcompass.contracts.activities import (
     ALL_ACTIVITIES,
     ANALYZE_TASKS,
+    BEGIN_ATTEMPT,
     CLOSE_ENVIRONMENT,
     COLLECT_ARTIFACTS,
     END_PHASE,
@@ -44,6 +45,7 @@ from agentcompass.contracts.activities import (
     SAVE_RETRY,
     ActivityStub,
     AnalyzedTasks,
+    AttemptBegun,
     AttemptOutcome,
     AttemptPlan,
     Done,
@@ -233,6 +235,8 @@ class FakeActivities:
             result = None if behaviour is None else behaviour(input)
             if inspect.isawaitable(result):
                 result = await result
+            if result is None and stub is BEGIN_ATTEMPT:  # as the real one, for what is not quick
+                return AttemptBegun(plan=await self._fake(PLAN_ATTEMPT)(input.ref))
             return self._default(stub, input) if result is None else result
 
         fake.__annotations__ = {"input": stub.input, "return": stub.output}

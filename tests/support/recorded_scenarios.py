@@ -11,7 +11,15 @@ from temporalio.api.history.v1 import HistoryEvent
 from temporalio.client import Client, WorkflowHistory
 from workflow_server import run_request, stage, until
 
-from agentcompass.contracts.activities import EVALUATE, REQUEST_LEASE, RUN_HARNESS, environment_id
+from agentcompass.contracts.activities import (
+    BEGIN_ATTEMPT,
+    EVALUATE,
+    REQUEST_LEASE,
+    RUN_HARNESS,
+    AttemptBegun,
+    AttemptOutcome,
+    environment_id,
+)
 from agentcompass.contracts.issues import IssuePhase
 from agentcompass.contracts.phases import Phase
 from agentcompass.contracts.pool import Grant, LeaseRequest, PoolChange, PoolSettings, PoolState
@@ -38,6 +46,7 @@ async def record_all(client: Client) -> Recorded:
         _launch,
         _quick_attempt,
         _whole_attempt,
+        _attempt_in_one_step,
         _retried_attempt,
         _fresh_attempt,
         _continued_request,
@@ -64,9 +73,11 @@ async def _launch(client: Client) -> Recorded:
         }
 
 
-async def _attempt(client: Client, name: str, fakes: FakeActivities) -> Recorded:
+async def _attempt(
+    client: Client, name: str, fakes: FakeActivities, *, in_one_step: bool = False
+) -> Recorded:
     async with stage(client, fakes) as scene:
-        handle = await scene.attempt()
+        handle = await scene.attempt(in_one_step=in_one_step)
         await handle.result()
         return {name: await handle.fetch_history()}
 
@@ -80,6 +91,15 @@ async def _whole_attempt(client: Client) -> Recorded:
     """All phases in one local activity."""
     phases = [phase.value for phase in Phase]
     return await _attempt(client, "attempt-whole", FakeActivities(plan=plan(quick_phases=phases)))
+
+
+async def _attempt_in_one_step(client: Client) -> Recorded:
+    """Planned, executed and saved in one local activity."""
+    fakes = FakeActivities()
+    phases = [phase.value for phase in Phase]
+    outcome = AttemptOutcome(task_id="task", attempt=1, status="completed", success=True, task_finished=True)
+    fakes.on(BEGIN_ATTEMPT, lambda _: AttemptBegun(plan=plan(quick_phases=phases), outcome=outcome))
+    return await _attempt(client, "attempt-in-one-step", fakes, in_one_step=True)
 
 
 async def _retried_attempt(client: Client) -> Recorded:

@@ -100,6 +100,7 @@ class Stage:
         attempts: AttemptsSpec | None = None,
         grace: float = 30.0,
         impatient: bool = False,
+        in_one_step: bool = False,
     ) -> WorkflowHandle[Any, AttemptOutcome]:
         """Start an attempt without a request.
 
@@ -113,6 +114,7 @@ class Stage:
                 attempts=attempts or AttemptsSpec(),
                 heartbeat_timeout_seconds=5,
                 cleanup_grace_seconds=grace,
+                in_one_step=in_one_step,
             ),
             id=f"{self.launch_id}/{task_id}/a1",
             task_timeout=timedelta(seconds=1) if impatient else None,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from typing import Any
 
 import pytest
@@ -10,13 +12,30 @@ from temporalio.client import Client, WorkflowFailureError
 from workflow_server import stage
 
 from agentcompass.contracts.activities import (
+    BEGIN_ATTEMPT,
     CLOSE_ENVIRONMENT,
     EVALUATE,
     QUICK_EXECUTION,
+    AttemptBegun,
+    AttemptOutcome,
     QuickExecution,
 )
 from agentcompass.contracts.issues import IssuePhase, Severity
 from agentcompass.contracts.phases import Phase
+from agentcompass.contracts.result import TaskStatus
+
+
+def begun(
+    *, execution: QuickExecution | None = None, outcome: AttemptOutcome | None = None, **changes: Any
+) -> AttemptBegun:
+    return AttemptBegun(plan=quick_plan(mode="none", **changes), execution=execution, outcome=outcome)
+
+
+def saved_outcome() -> AttemptOutcome:
+    return AttemptOutcome(
+        task_id="task", attempt=1, status=TaskStatus.COMPLETED, success=True, task_finished=True
+    )
+
 
 ALL = [phase.value for phase in Phase]
 
@@ -93,3 +112,64 @@ async def test_a_cancelled_one_is_closed_and_ends_as_cancelled(client: Client) -
         with pytest.raises(WorkflowFailureError):
             await handle.result()
     assert len(fakes.inputs(CLOSE_ENVIRONMENT)) == 1
+
+
+async def test_in_one_step_nothing_is_left_to_do_when_it_was_saved(client: Client) -> None:
+    fakes = FakeActivities()
+    fakes.on(BEGIN_ATTEMPT, lambda _: begun(outcome=saved_outcome()))
+    async with stage(client, fakes) as scene:
+        outcome = await (await scene.attempt(in_one_step=True)).result()
+    assert fakes.names() == ["begin_attempt"]
+    assert outcome.success
+
+
+async def test_in_one_step_a_retry_follows_by_the_usual_steps(client: Client) -> None:
+    fakes = FakeActivities()
+    fakes.on(BEGIN_ATTEMPT, lambda _: begun(retry=retrying(1), execution=QuickExecution(issues=[issue()])))
+    fakes.on(QUICK_EXECUTION, lambda _: QuickExecution(has_result=True))
+    async with stage(client, fakes) as scene:
+        await (await scene.attempt(in_one_step=True)).result()
+    assert fakes.names() == ["begin_attempt", "save_retry", "quick_execution", "save_attempt"]
+    assert [(saved.retry_count, saved.issues) for saved in fakes.saved] == [(1, [])]
+
+
+async def test_in_one_step_an_execution_that_failed_is_executed_again(client: Client) -> None:
+    fakes = FakeActivities()
+    fakes.on(BEGIN_ATTEMPT, lambda _: begun())
+    async with stage(client, fakes) as scene:
+        await (await scene.attempt(in_one_step=True)).result()
+    assert fakes.names() == ["begin_attempt", "quick_execution", "save_attempt"]
+
+
+async def test_in_one_step_a_cancelled_one_is_closed_by_its_id(client: Client) -> None:
+    fakes = FakeActivities()
+    gate = Gate()
+    fakes.on(BEGIN_ATTEMPT, gate)
+    async with stage(client, fakes) as scene:
+        handle = await scene.attempt(impatient=True, in_one_step=True)
+        await gate.reached.wait()
+        await handle.cancel()
+        with pytest.raises(WorkflowFailureError):
+            await handle.result()
+    [closed] = fakes.inputs(CLOSE_ENVIRONMENT)
+    assert (closed.handle.provider, closed.handle.id.partition("-a1")[2]) == ("", "-e1")
+    assert fakes.saved == []
+
+
+async def test_in_one_step_a_cancellation_after_the_saving_throws_nothing_away(client: Client) -> None:
+    fakes = FakeActivities()
+    reached = asyncio.Event()
+
+    async def saves_all_the_same(_: object) -> AttemptBegun:
+        reached.set()
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+        return begun(outcome=saved_outcome())
+
+    fakes.on(BEGIN_ATTEMPT, saves_all_the_same)
+    async with stage(client, fakes) as scene:
+        handle = await scene.attempt(impatient=True, in_one_step=True)
+        await reached.wait()
+        await handle.cancel()
+        assert (await handle.result()).success
+    assert fakes.names() == ["begin_attempt"]

@@ -7,10 +7,16 @@ from dataclasses import dataclass
 import pytest
 from activity_fakes import issue
 
-from agentcompass.contracts.issues import Issue, IssuePhase, Severity
+from agentcompass.contracts.issues import Issue, IssueCode, IssuePhase, Severity
 from agentcompass.contracts.plan import RetryPlan
 from agentcompass.contracts.request import EvaluationMode
-from agentcompass.contracts.retries import blocking_issue, decide_retry, retry_delay, scope_when_unblocked
+from agentcompass.contracts.retries import (
+    blocking_issue,
+    decide_retry,
+    is_settled,
+    retry_delay,
+    scope_when_unblocked,
+)
 
 FATAL, ERROR, WARNING = Severity.FATAL, Severity.ERROR, Severity.WARNING
 RUN, EVALUATE, CLEANUP = IssuePhase.RUN, IssuePhase.EVALUATE, IssuePhase.CLEANUP
@@ -151,3 +157,21 @@ def test_a_judge_s_refusal_costs_the_agent_s_work_only_where_its_environment_is_
 ) -> None:
     found = scope_when_unblocked(issue(FATAL, phase), EvaluationMode(mode), has_result=has_result)
     assert found.value == scope
+
+
+@pytest.mark.parametrize(
+    ("issues", "budget", "settled"),
+    [
+        ([], 1, True),
+        ([leak], 1, True),
+        ([crash], 0, True),
+        ([crash], 1, False),
+        ([issue(FATAL, RUN, IssueCode.MODEL_AUTHENTICATION, "401")], 0, False),
+    ],
+    ids=["nothing", "a warning", "no budget", "a retry follows", "the account is refused"],
+)
+def test_a_first_execution_is_settled_when_nothing_follows(
+    issues: list[Issue], budget: int, settled: bool
+) -> None:
+    policy = RetryPlan(max_retries=budget)
+    assert is_settled(issues, policy, EvaluationMode.NONE, has_result=True) is settled
