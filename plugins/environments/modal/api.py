@@ -48,10 +48,6 @@ class ModalApi:
         self._app_name = params.app_name
         self._environment = params.modal_environment
 
-    async def hello(self) -> None:
-        """Raise ``UsageError`` for a token that is refused, ``ServiceUnreachableError``."""
-        await self.call(lambda: self.client.hello.aio())
-
     async def app(self, *, make: bool = False) -> modal.App:
         """The app of our sandboxes. Raises ``ModalMissingError`` unless it is to be made."""
         import modal
@@ -102,7 +98,7 @@ class ModalApi:
                 async with asyncio.timeout(limit):
                     return await work()
             except TimeoutError as error:
-                raise ServiceUnreachableError(f"Modal does not answer within {limit:g} s") from error
+                raise _late(limit) from error
             except Exception as error:  # of three libraries; what is not theirs is raised again
                 meant = translated(error)
                 if meant is None:
@@ -142,6 +138,8 @@ async def api_for(params: ModalParams) -> ModalApi:
         try:
             async with asyncio.timeout(params.request_timeout_seconds):
                 client = await modal.Client.from_credentials.aio(*token)
+        except TimeoutError as error:
+            raise _late(params.request_timeout_seconds) from error
         except Exception as error:  # as in ``call``
             meant = translated(error)
             if meant is None:
@@ -168,7 +166,6 @@ def _token(params: ModalParams) -> tuple[str, str]:
 def translated(error: Exception) -> Exception | None:
     """What an exception of the SDK or of the libraries below it means, ``None`` for any other one."""
     from grpclib.exceptions import StreamTerminatedError
-
     from modal import exception
 
     message = _message_of(error)
@@ -196,10 +193,20 @@ def translated(error: Exception) -> Exception | None:
             | StreamTerminatedError()
             | ConnectionError()
         ):
-            return ServiceUnreachableError(f"Modal does not answer: {type(error).__name__}: {message}")
+            return ServiceUnreachableError(f"{_where()} does not answer: {type(error).__name__}: {message}")
         case exception.Error():
             return ModalError(message)
     return None
+
+
+def _late(seconds: float) -> ServiceUnreachableError:
+    return ServiceUnreachableError(f"{_where()} does not answer within {seconds:g} s")
+
+
+def _where() -> str:
+    from modal.config import config
+
+    return f"Modal at {str(config['server_url']).split(',')[0]}"
 
 
 def _message_of(error: Exception) -> str:

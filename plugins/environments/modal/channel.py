@@ -38,6 +38,8 @@ class ModalChannel:
 
     api: ModalApi
     facts: Facts
+    ports: tuple[int, ...] = ()
+    """Those that the sandbox was made with."""
 
     @property
     def environment_id(self) -> str:
@@ -83,6 +85,8 @@ class ModalChannel:
 
     def endpoint(self, port: int) -> str | None:
         """The address of Modal's tunnel to a port that was named when the sandbox was made."""
+        if port not in self.ports:
+            return None
         tunnels = asyncio.run(self._call(lambda: self.facts.sandbox.tunnels.aio()))
         tunnel = tunnels.get(port)
         return str(tunnel.url) if tunnel is not None else None

@@ -39,19 +39,21 @@ class Creation:
         self._api = api
         self._params = params
         self._request = request
-        self._deadline = time.monotonic() + params.open_timeout_seconds
+        self._deadline = 0.0
 
     async def run(self) -> Facts:
         """The running sandbox. Raises ``UsageError``, ``ServiceUnreachableError``, ``OSError``, ``TimeoutError``."""
         try:
             app = await self._api.app(make=True)
             image = await image_for(self._api, app, self._request.spec.setup, self._params)
-            while (facts := await self._made_or_found(app, image)) is None:
+            self._deadline = time.monotonic() + self._params.open_timeout_seconds
+            while True:
+                facts = await self._made_or_found(app, image)
+                if facts is not None and await self._is_up(facts.sandbox):
+                    return facts
                 await self._pause(_PAUSE_SECONDS, "cannot be made")
-            await self._up(facts.sandbox)
         except ModalError as error:
             raise OSError(f"Modal makes no sandbox of {self._request.environment_id!r}: {error}") from error
-        return facts
 
     async def _made_or_found(self, app: modal.App, image: modal.Image) -> Facts | None:
         """The sandbox; ``None`` when the one that was in the way has ended by now."""
@@ -94,8 +96,11 @@ class Creation:
             raise UsageError(f"the name {name!r} belongs to somebody else's sandbox at Modal; end it")
         return facts
 
-    async def _up(self, sandbox: modal.Sandbox) -> None:
-        """Wait until commands can be run: Modal answers before the container is there."""
+    async def _is_up(self, sandbox: modal.Sandbox) -> bool:
+        """Wait until commands can be run: Modal answers before the container is there.
+
+        False for one of an earlier try that has ended instead.
+        """
 
         async def look() -> None:
             process = await sandbox.exec.aio("sh", "-c", ":")
@@ -105,7 +110,10 @@ class Creation:
         try:
             async with asyncio.timeout(left):
                 await self._api.call(look, seconds=left)
+            return True
         except ModalMissingError as error:
+            if self.made is None:
+                return False
             raise OSError(
                 f"the sandbox of {self._request.environment_id!r} has ended before it was up: {error}"
             ) from error

@@ -37,7 +37,8 @@ class ModalParams(RemoteLimits):
     lifetime_minutes: int = Field(default=LONGEST_LIFETIME_MINUTES, ge=1, le=LONGEST_LIFETIME_MINUTES)
     """Modal ends a sandbox after so long, whatever it does; this cannot be moved later."""
     open_timeout_seconds: float = Field(default=600.0, gt=0, le=86_400)
-    """For making a sandbox, building its image and waiting for quota included."""
+    """For making a sandbox, waiting for quota included. An image has as long to be built, unless its task says how
+    long (``build_timeout_seconds``)."""
     request_timeout_seconds: float = Field(default=60.0, gt=0, le=3600)
     """For one call to answer, and for calls to be repeated while Modal does not or is too busy."""
 

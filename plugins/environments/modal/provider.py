@@ -59,7 +59,11 @@ class Modal(Environment[ModalParams]):
             network_settings(policy or NetworkPolicy())
         api = await api_for(self.params)
         try:
-            await api.hello()
+            await api.app()
+        except ModalMissingError as error:
+            # The app is made when it is needed; what else is not there was named by a parameter.
+            if self.params.modal_environment and self.params.modal_environment in str(error):
+                raise UsageError(f"Modal has no environment {self.params.modal_environment!r}") from error
         except ModalError as error:
             raise UsageError(f"Modal refuses this worker: {error}") from error
 
@@ -141,7 +145,7 @@ class Modal(Environment[ModalParams]):
         return list(found.values())
 
     async def _session(self, api: ModalApi, facts: Facts, variables: dict[str, str] | None) -> ModalSession:
-        shell = Shell(ModalChannel(api, facts))
+        shell = Shell(ModalChannel(api, facts, tuple(self.params.ports)))
         ready = await in_own_thread(
             lambda: prepared(shell, facts.workdir, variables), f"prepare-{facts.environment_id}"
         )

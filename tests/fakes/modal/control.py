@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from account import Account, FakeSandbox
+from account import Account, FakeSandbox, check_tags
 from checking import invalid, known, refusal, require_account, require_token, token, with_all_methods
+from google.protobuf import empty_pb2
 from grpclib import Status
 from images import Images
 from modal_proto import api_pb2
@@ -185,6 +186,15 @@ class Control(Images, with_all_methods(ModalClientBase)):  # type: ignore[misc] 
     async def SandboxTagsGetV2(self, stream: Any) -> None:
         """The same."""
         await self.SandboxTagsGet(stream, newer=True)
+
+    async def SandboxTagsSetV2(self, stream: Any) -> None:
+        """Other tags for a sandbox."""
+        message = await self.received(stream, "sandbox_id", "tags", auth_token=True)
+        sandbox = self._running(message.sandbox_id)
+        tags = {tag.tag_name: tag.tag_value for tag in message.tags}
+        check_tags(tags)
+        sandbox.tags = tags
+        await stream.send_message(empty_pb2.Empty())
 
     async def SandboxListV2(self, stream: Any) -> None:
         """A page of the running sandboxes with some tags, the latest first."""
