@@ -49,8 +49,8 @@ class FakeModal:
 def require_fake_modal() -> FakeModal:
     """The stand-in; where it cannot run, a test fails in CI and is skipped elsewhere."""
     found = require(_started())
-    # Where the SDK looks for Modal.
-    os.environ.update(TOKEN, MODAL_SERVER_URL=found.url)
+    # Where the SDK looks for Modal, and what it shall not look at.
+    os.environ.update(TOKEN, MODAL_SERVER_URL=found.url, MODAL_CONFIG_PATH=os.devnull)
     return found
 
 

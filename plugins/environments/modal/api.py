@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_USUAL_VARIABLES = ("MODAL_TOKEN_ID", "MODAL_TOKEN_SECRET")
 _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.2, 10.0
 
 
@@ -142,20 +143,20 @@ async def api_for(params: ModalParams) -> ModalApi:
             raise _late(params.request_timeout_seconds) from error
         except Exception as error:  # as in ``call``
             meant = translated(error)
-            if meant is None:
-                raise
-            raise meant from error
+            if isinstance(meant, ModalError):
+                raise UsageError(f"Modal's SDK cannot be used as it is configured: {meant}") from error
+            raise meant or error from error
         _opened[key] = client
     return ModalApi(client, params)
 
 
 def _token(params: ModalParams) -> tuple[str, str]:
-    """From the variables; when both are unset, from the file that ``modal token new`` writes."""
+    """From the variables; when Modal's own are both unset, from the file that ``modal token new`` writes."""
     from modal.config import config
 
     names = params.token_id_variable, params.token_secret_variable
     found = [os.environ.get(name, "").strip() for name in names]
-    if not any(found):
+    if not any(found) and names == _USUAL_VARIABLES:
         found = [str(config.get(key, use_env=False) or "") for key in ("token_id", "token_secret")]
     missing = [name for name, value in zip(names, found, strict=True) if not value]
     if missing:

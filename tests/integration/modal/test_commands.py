@@ -57,9 +57,9 @@ async def test_orphans_that_have_ended_do_not_pile_up(session) -> None:  # type:
 
 
 async def test_variables_that_a_shell_keeps_for_itself_reach_commands(session) -> None:  # type: ignore[no-untyped-def]
-    result = await session.exec(["env"], env={"UID": "7", "odd-name": 'it\'s "quoted"\n$HOME'})
+    result = await session.exec(["env"], env={"UID": "7", "ODD_ONE": 'it\'s "quoted"\n$HOME'})
     assert "UID=7\n" in result.stdout.text
-    assert 'odd-name=it\'s "quoted"\n$HOME\n' in result.stdout.text
+    assert 'ODD_ONE=it\'s "quoted"\n$HOME\n' in result.stdout.text
 
 
 async def test_a_command_longer_than_an_argument_may_be_is_run(session) -> None:  # type: ignore[no-untyped-def]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import subprocess
 import sys
 
 import pytest
 from environment_providers import eventually
+from fake_modal import TOKEN
 
 from agentcompass.contracts import (
     EnvironmentHandle,
@@ -253,6 +255,29 @@ async def test_a_missing_token_names_its_variables(provider, request_for, monkey
     monkeypatch.setenv("NO_SUCH_ID", "ak-1")
     with pytest.raises(UsageError, match=r"in the variables NO_SUCH_SECRET$"):
         await provider(**changes).preflight(request_for().spec)
+
+
+def test_the_token_of_the_sdk_s_own_file_is_used_when_no_variable_is_set(modal, tmp_path) -> None:  # type: ignore[no-untyped-def]
+    ids = "\n".join(
+        f'{key} = "{value}"' for key, value in zip(("token_id", "token_secret"), TOKEN.values(), strict=True)
+    )
+    (tmp_path / "modal.toml").write_text(f"[mine]\nactive = true\n{ids}\n")
+    program = (
+        "import asyncio\n"
+        "from agentcompass.contracts import EnvironmentSpec\n"
+        "from agentcompass.plugins.environments.modal import Modal, ModalParams\n"
+        "asyncio.run(Modal(ModalParams()).preflight(EnvironmentSpec(id='modal')))\n"
+        "Other = ModalParams(token_id_variable='OTHER_ID', token_secret_variable='OTHER_SECRET')\n"
+        "asyncio.run(Modal(Other).preflight(EnvironmentSpec(id='modal')))\n"
+    )
+    env = {name: value for name, value in os.environ.items() if not name.startswith("MODAL_TOKEN")}
+    env |= {"MODAL_CONFIG_PATH": str(tmp_path / "modal.toml"), "MODAL_SERVER_URL": modal.url}
+    ran = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, env=env, check=False
+    )
+    # Variables of somebody's own that are not set are a mistake, not a reason to be somebody else.
+    assert "in the variables OTHER_ID and OTHER_SECRET" in ran.stderr.splitlines()[-1]
+    assert "line 4" not in ran.stderr
 
 
 async def test_an_environment_that_is_not_there_is_named_at_preflight(provider, request_for) -> None:  # type: ignore[no-untyped-def]
