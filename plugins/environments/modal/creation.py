@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ....contracts.environment import EnvironmentLostError, OpenRequest
 from ....contracts.errors import ServiceUnreachableError, UsageError
+from ....contracts.network import NetworkMode
 from ..shared.cancellation import finish
 from .api import (
     ModalApi,
@@ -18,7 +19,7 @@ from .api import (
     ModalMissingError,
 )
 from .images import image_for
-from .network import network_settings, never_connected
+from .network import network_settings
 from .params import ModalParams
 from .records import Facts, is_kept, sandbox_name, tags_of
 
@@ -155,7 +156,7 @@ class Creation:
             settings["memory"] = (resources.memory_mb, resources.memory_mb)
         if resources.gpu:
             settings["gpu"] = f"{params.gpu_type}:{resources.gpu}"
-        if never_connected(request.spec, request.network_policy):
+        if not params.network_switching and request.network_policy.network_mode is NetworkMode.NO_NETWORK:
             return settings | {"block_network": True}
         settings["encrypted_ports"] = params.ports
         return settings | network_settings(request.network_policy).lists()

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from ....contracts.errors import UsageError
 from ....contracts.network import NetworkMode, NetworkPolicy
-from ....contracts.request import EnvironmentSpec
 
 _TLS_PORT = "443"
 """What Modal's list of domains is about: it looks at the name in the TLS handshake."""
@@ -49,13 +48,6 @@ def network_settings(policy: NetworkPolicy) -> NetworkSettings:
         else:
             domains.append(host.rstrip("."))
     return NetworkSettings(True, tuple(networks), tuple(domains))
-
-
-def never_connected(spec: EnvironmentSpec, policy: NetworkPolicy) -> bool:
-    """Whether no phase has a network. Only then can Modal be told to give a sandbox none at all."""
-    later = (spec.network_policy, spec.run_network_policy, spec.verifier_network_policy)
-    phases = [policy, *(phase for phase in later if phase is not None)]
-    return all(phase.network_mode is NetworkMode.NO_NETWORK for phase in phases)
 
 
 def _network(entry: str) -> str | None:

@@ -32,6 +32,9 @@ class ModalParams(RemoteLimits):
     """Of tasks that ask for GPUs, such as ``T4`` or ``H100``."""
     ports: list[int] = Field(default_factory=list)
     """Ports that ``endpoint`` can be asked for; Modal opens none later."""
+    network_switching: bool = True
+    """Phases may have policies of their own, by a call that Modal's SDK has as an experiment. Off: what a sandbox is
+    made with holds to its end, and ``no-network`` also keeps names from being resolved."""
     idle_timeout_minutes: int = Field(default=60, ge=0)
     """Modal ends a sandbox that nobody has called for so long, unless it is kept; 0: never."""
     lifetime_minutes: int = Field(default=LONGEST_LIFETIME_MINUTES, ge=1, le=LONGEST_LIFETIME_MINUTES)

@@ -52,6 +52,11 @@ class Modal(Environment[ModalParams]):
         host_bound=False,
     )
 
+    def __init__(self, params: ModalParams) -> None:
+        super().__init__(params)
+        changed = {"switches_network": params.network_switching}
+        self.capabilities = self.capabilities.model_copy(update=changed)
+
     async def preflight(self, spec: EnvironmentSpec) -> None:
         """Raise ``UsageError`` for what cannot be, ``ServiceUnreachableError`` when Modal does not answer."""
         dockerfile_of(spec.setup)
@@ -77,7 +82,7 @@ class Modal(Environment[ModalParams]):
         try:
             facts = await creation.run()
             session = await self._session(api, facts, request.env_variables)
-            if creation.made is None:
+            if creation.made is None and self.params.network_switching:
                 await session.set_network_policy(request.network_policy)
         except BaseException:
             # What it made itself goes, what it found stays.

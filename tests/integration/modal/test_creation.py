@@ -328,13 +328,14 @@ async def test_network_policies_hold_from_the_beginning_and_are_switched(
     await environment.close(session.handle)
 
 
-async def test_a_sandbox_that_never_has_a_network_is_made_without_one(modal, provider, request_for) -> None:  # type: ignore[no-untyped-def]
-    environment = provider()
-    closed, later = {"network_policy": "no-network"}, {"run_network_policy": "public"}
-    for spec, expected in ((closed, "BLOCKED"), (closed | later, "ALLOWLIST")):
-        session = await environment.open(request_for(spec=spec, network_policy=NO_NETWORK))
-        assert modal.seen()["network"][0]["networkAccessType"] == expected
-        await environment.close(session.handle)
+async def test_a_network_that_is_never_switched_can_be_none_at_all(modal, provider, request_for) -> None:  # type: ignore[no-untyped-def]
+    environment = provider(network_switching=False, ports=[8080])
+    assert not environment.capabilities.switches_network
+    request = request_for(network_policy=NO_NETWORK)
+    session = await environment.open(request)
+    assert modal.seen()["network"] == [{"networkAccessType": "BLOCKED"}]
+    assert (await environment.open(request)).handle == session.handle
+    await environment.close(session.handle)
 
 
 async def made(modal) -> bool:  # type: ignore[no-untyped-def]

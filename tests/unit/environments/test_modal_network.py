@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from agentcompass.contracts import EnvironmentSpec, NetworkPolicy, UsageError
-from agentcompass.plugins.environments.modal.network import (
-    NetworkSettings,
-    network_settings,
-    never_connected,
-)
+from agentcompass.contracts import NetworkPolicy, UsageError
+from agentcompass.plugins.environments.modal.network import NetworkSettings, network_settings
 
 NONE = NetworkPolicy(network_mode="no-network")
 
@@ -49,20 +45,3 @@ def test_absent_lists_restrict_nothing_and_empty_ones_everything() -> None:
 def test_what_cannot_be_enforced_is_refused(host: str) -> None:
     with pytest.raises(UsageError):
         network_settings(allowing(host))
-
-
-@pytest.mark.parametrize(
-    ("phases", "expected"),
-    [
-        ({}, True),
-        ({"network_policy": NONE, "verifier_network_policy": NONE}, True),
-        ({"run_network_policy": NetworkPolicy()}, False),
-        ({"verifier_network_policy": allowing()}, False),
-    ],
-)
-def test_a_sandbox_without_a_network_is_one_that_never_gets_one(
-    phases: dict[str, NetworkPolicy], expected: bool
-) -> None:
-    spec = EnvironmentSpec(id="modal", **phases)  # type: ignore[arg-type]
-    assert never_connected(spec, NONE) is expected
-    assert not never_connected(spec, NetworkPolicy())
