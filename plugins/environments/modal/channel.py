@@ -7,6 +7,7 @@ say how much fits into variables.
 from __future__ import annotations
 
 import asyncio
+import io
 import math
 import shlex
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
@@ -53,7 +54,7 @@ class ModalChannel:
         async def execute() -> tuple[int, str]:
             process = await self._exec(_RUN, seconds=math.ceil(seconds))
             code, output, _ = await asyncio.gather(
-                process.wait.aio(), process.stdout.read.aio(), self._feed(process, script)
+                process.wait.aio(), process.stdout.read.aio(), self._feed(process, io.BytesIO(script))
             )
             return code, output.decode("utf-8", "replace")
 
@@ -65,12 +66,18 @@ class ModalChannel:
         async def send() -> None:
             content.seek(0)
             process = await self._exec(_SEND, path, seconds=_COPY_SECONDS)
-            while piece := content.read(_PIECE):
-                process.stdin.write(piece)
+            failure: Exception | None = None
+            try:
+                await self._feed(process, content)
+            except Exception as error:  # told below, unless the command says why it has stopped reading
+                failure = error
+            try:
                 async with asyncio.timeout(self.api.timeout_seconds):
-                    await process.stdin.drain.aio()
-            await self._feed(process, b"")
-            code, said = await asyncio.gather(process.wait.aio(), process.stderr.read.aio())
+                    code, said = await asyncio.gather(process.wait.aio(), process.stderr.read.aio())
+            except TimeoutError as error:
+                raise failure or error from error
+            if failure is not None and not code:
+                raise failure
             if code:
                 raise OSError(f"{path} cannot be written: {_line(said) or f'status {code}'}")
 
@@ -100,9 +107,10 @@ class ModalChannel:
 
         async def ending() -> tuple[int, bytes]:
             async with asyncio.timeout(self.api.timeout_seconds):
-                return await asyncio.gather(process.wait.aio(), process.stderr.read.aio())
+                code, said = await asyncio.gather(process.wait.aio(), process.stderr.read.aio())
+            return code, said
 
-        while piece := runner.run(self._told(following())):
+        while (piece := runner.run(self._told(following()))) is not None:
             yield piece
         code, said = runner.run(self._told(ending()))
         if code == _ABSENT:
@@ -111,13 +119,17 @@ class ModalChannel:
             raise OSError(f"{path} cannot be read: {_line(said) or f'status {code}'}")
 
     async def _exec(self, script: str, *arguments: str, seconds: int) -> ContainerProcess[bytes]:
-        return await self.facts.sandbox.exec.aio(
+        process: ContainerProcess[bytes] = await self.facts.sandbox.exec.aio(
             "sh", "-c", script, "sh", *arguments, text=False, timeout=seconds
         )
+        return process
 
-    async def _feed(self, process: ContainerProcess[bytes], data: bytes) -> None:
-        if data:
-            process.stdin.write(data)
+    async def _feed(self, process: ContainerProcess[bytes], content: BinaryIO) -> None:
+        """The standard input of a command, and its end."""
+        while piece := content.read(_PIECE):
+            process.stdin.write(piece)
+            async with asyncio.timeout(self.api.timeout_seconds):
+                await process.stdin.drain.aio()
         process.stdin.write_eof()
         await process.stdin.drain.aio()
 

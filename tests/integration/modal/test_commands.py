@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import shutil
 
 import pytest
@@ -82,9 +83,10 @@ async def test_a_file_that_is_too_large_is_read_no_further(session) -> None:  # 
     assert (await session.exec("echo on")).stdout.text == "on\n"
 
 
-async def test_a_full_disk_is_told_as_what_it_is(session) -> None:  # type: ignore[no-untyped-def]
+@pytest.mark.parametrize("size", [100_000, 5_000_000])
+async def test_a_full_disk_is_told_as_what_it_is(session, size) -> None:  # type: ignore[no-untyped-def]
     with pytest.raises(OSError, match=r"/dev/full cannot be written: .*No space left"):
-        await asyncio.to_thread(send, session)
+        await asyncio.to_thread(session._shell.channel.send, "/dev/full", io.BytesIO(b"x" * size))
 
 
 async def test_a_sandbox_that_reaches_its_lifetime_is_lost(modal: FakeModal, provider, request_for) -> None:  # type: ignore[no-untyped-def]
@@ -131,13 +133,6 @@ async def test_the_tools_of_busybox_are_enough(provider, request_for, tmp_path) 
         assert await session.read_process_output("p", "stdout", 0) == b"here\n"
     finally:
         await environment.close(session.handle)
-
-
-def send(session) -> None:  # type: ignore[no-untyped-def]
-    """Send a file to a disk that is full."""
-    import io
-
-    session._shell.channel.send("/dev/full", io.BytesIO(b"x" * 100_000))
 
 
 async def nothing(self: object) -> None:
