@@ -6,7 +6,8 @@ import asyncio
 import os
 import time
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
+from weakref import WeakKeyDictionary
 
 from ....contracts.errors import ServiceUnreachableError, UsageError
 from .params import ModalParams
@@ -116,7 +117,8 @@ class ModalApi:
             pause = min(pause * 2, _LONGEST_PAUSE_SECONDS)
 
 
-_opened: dict[tuple[str, ...], Any] = {}
+_opened: dict[tuple[str, ...], modal.Client] = {}
+_opening: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
 
 
 async def api_for(params: ModalParams) -> ModalApi:
@@ -125,7 +127,6 @@ async def api_for(params: ModalParams) -> ModalApi:
     Raises ``UsageError`` without the SDK or a token, ``ServiceUnreachableError``.
     """
     try:
-        import modal
         from modal.config import config
     except ImportError as error:
         raise UsageError(
@@ -134,20 +135,27 @@ async def api_for(params: ModalParams) -> ModalApi:
     token = _token(params)
     # Who it is by is told by the token; where, by a variable of the SDK.
     key = (str(config["server_url"]), *token)
-    client = _opened.get(key)
-    if client is None or client.is_closed():
-        try:
-            async with asyncio.timeout(params.request_timeout_seconds):
-                client = await modal.Client.from_credentials.aio(*token)
-        except TimeoutError as error:
-            raise _late(params.request_timeout_seconds) from error
-        except Exception as error:  # as in ``call``
-            meant = translated(error)
-            if isinstance(meant, ModalError):
-                raise UsageError(f"Modal's SDK cannot be used as it is configured: {meant}") from error
-            raise meant or error from error
-        _opened[key] = client
+    # One at a time: many attempts begin together.
+    async with _opening.setdefault(asyncio.get_running_loop(), asyncio.Lock()):
+        client = _opened.get(key)
+        if client is None or client.is_closed():
+            client = _opened[key] = await _client(token, params.request_timeout_seconds)
     return ModalApi(client, params)
+
+
+async def _client(token: tuple[str, str], seconds: float) -> modal.Client:
+    import modal
+
+    try:
+        async with asyncio.timeout(seconds):
+            return await modal.Client.from_credentials.aio(*token)
+    except TimeoutError as error:
+        raise _late(seconds) from error
+    except Exception as error:  # as in ``call``
+        meant = translated(error)
+        if isinstance(meant, ModalError):
+            raise UsageError(f"Modal's SDK cannot be used as it is configured: {meant}") from error
+        raise meant or error from error
 
 
 def _token(params: ModalParams) -> tuple[str, str]:

@@ -18,6 +18,7 @@ from agentcompass.contracts import (
     ServiceUnreachableError,
     UsageError,
 )
+from agentcompass.plugins.environments.modal import creation
 from agentcompass.plugins.environments.modal import provider as provider_module
 
 NO_NETWORK = NetworkPolicy(network_mode="no-network")
@@ -117,6 +118,7 @@ async def test_too_many_requests_for_too_long_are_a_service_that_is_not_there(  
 
 
 async def test_quota_that_others_hold_is_waited_for(modal, provider, request_for, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    monkeypatch.setattr(creation, "_QUOTA_PAUSE_SECONDS", 0.1)
     environment = provider()
     modal.fail(quota=1)
     first = await environment.open(request_for())
