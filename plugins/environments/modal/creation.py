@@ -72,6 +72,10 @@ class Creation:
                 await self._wait_for_quota(error)
             except ModalInvalidError as error:
                 raise UsageError(f"Modal refuses the sandbox: {error}") from error
+            except ServiceUnreachableError as error:
+                if self._request.spec.resources.gpu and isinstance(error.__cause__, TimeoutError):
+                    raise self._late("waits for GPUs") from error
+                raise
 
     async def _make(self, app: modal.App, image: modal.Image, tags: dict[str, str]) -> modal.Sandbox:
         import modal

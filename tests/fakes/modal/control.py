@@ -109,6 +109,8 @@ class Control(Images, with_all_methods(ModalClientBase)):  # type: ignore[misc] 
         sandbox = self._sandbox(message.sandbox_id)
         if sandbox.result.status:
             await stream.send_message(api_pb2.SandboxGetTaskIdResponse(task_result=sandbox.result))
+        elif not newer and not sandbox.up.is_set():
+            await stream.send_message(api_pb2.SandboxGetTaskIdResponse())
         else:
             await stream.send_message(api_pb2.SandboxGetTaskIdResponse(task_id=sandbox.task))
 

@@ -72,6 +72,13 @@ async def test_gpus_are_asked_for_by_type_and_number(modal, provider, request_fo
         await environment.attach(session.handle)
 
 
+async def test_gpus_that_are_never_free_are_waited_for_and_given_up(modal, provider, request_for) -> None:  # type: ignore[no-untyped-def]
+    modal.fail(hold_creations=True)
+    with pytest.raises(TimeoutError, match=r"waits for GPUs after 1 s \(open_timeout_seconds\)"):
+        await provider(open_timeout_seconds=1).open(request_for(spec={"resources": {"gpu": 1}}))
+    await eventually(lambda: nothing_left(modal), "what was asked for is taken back")
+
+
 async def test_secrets_of_an_environment_are_nowhere_at_modal(modal, provider, request_for) -> None:  # type: ignore[no-untyped-def]
     environment = provider()
     session = await environment.open(request_for(env_variables={"TOKEN": "canary-4b1d"}))
