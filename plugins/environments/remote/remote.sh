@@ -317,6 +317,12 @@ begin() {
 
 start() {
     launch "$1" "$2"
+    # Another call may have begun to start it, and not come far yet.
+    tries=0
+    until [ -s "${1}leader" ] || [ "$tries" -ge 100 ]; do
+        nap 02
+        tries=$((tries + 1))
+    done
     state "$1"
 }
 
