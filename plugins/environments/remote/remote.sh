@@ -251,18 +251,19 @@ others() {
         case " $$ $own " in *" $2 "*) continue ;; esac
         found="$found $pid"
         if [ "$count" -lt 200 ] && variables_of "$folder" |
-            grep -q -e '^AGENTCOMPASS_COMMAND=keeper$' -e '^AC_RUN='; then
+            grep -q -e '^AGENTCOMPASS_COMMAND=keeper$' -e '^AGENTCOMPASS_COMMAND=sandbox$' -e '^AC_RUN='; then
             continue
         fi
         count=$((count + 1))
     done
 }
 
-# keepers: adds to spared what the sandbox lives by, when it is a command of ours. Who forges its mark is as
-# good as root here, and could do worse.
+# keepers: adds to spared what the sandbox lives by, when it is a command of ours. Only root's: who can forge that
+# could do worse.
 keepers() {
     for folder in /proc/[0-9]*; do
         variables_of "$folder" | grep -qx AGENTCOMPASS_COMMAND=sandbox || continue
+        [ "$(stat -c %u "$folder")" = 0 ] || continue
         spared="$spared${folder#/proc/} "
     done
 }

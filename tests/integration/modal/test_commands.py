@@ -43,8 +43,16 @@ async def test_what_the_sandbox_lives_by_outlives_the_end_of_all_processes(sessi
     await session.start_process("p", "exec sleep 600")
     await session.exec("(setsid sleep 617 >/dev/null 2>&1 &)")
     assert await session.end_all_processes() >= 2
-    assert await session.end_all_processes() == 0
+    assert not (await session.process_status("p")).running
     assert (await session.exec("echo on")).stdout.text == "on\n"
+
+
+async def test_a_process_that_is_not_root_s_is_ended_whatever_mark_it_carries(session) -> None:  # type: ignore[no-untyped-def]
+    forged = "AGENTCOMPASS_COMMAND=sandbox setsid sleep 617 >/dev/null 2>&1 & echo $! > /var/tmp/pid"
+    await session.exec(forged, cwd="/", user="nobody")
+    pid = await pid_written_to(session, "/var/tmp/pid")
+    await session.end_all_processes()
+    assert not await runs_inside(session, pid)
 
 
 async def test_orphans_that_have_ended_do_not_pile_up(session) -> None:  # type: ignore[no-untyped-def]
