@@ -12,6 +12,7 @@ def register(registry: Registry) -> None:
     registry.environment("daytona", f"{_HERE}.environments.daytona:Daytona")
     registry.environment("docker", f"{_HERE}.environments.docker:Docker")
     registry.environment("host_process", f"{_HERE}.environments.host_process:HostProcess")
+    registry.environment("modal", f"{_HERE}.environments.modal:Modal")
 
     registry.benchmark("humaneval", f"{_HERE}.benchmarks.humaneval:HumanEval")
     registry.benchmark("qa", f"{_HERE}.benchmarks.qa:QuestionAnswering")

@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-import atexit
 import functools
 import importlib.util
-import json
 import os
-import shutil
-import subprocess
-import sys
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import httpx
-import pytest
+from fake_machines import require, started
 
 KEY = "fake-daytona-key"
 KEY_VARIABLE = "FAKE_DAYTONA_API_KEY"
 _PROGRAM = Path(__file__).parents[1] / "fakes" / "daytona"
-_TRIAL = ["unshare", "--pid", "--mount", "--fork", "--mount-proc", "true"]
 
 
 @dataclass(frozen=True)
@@ -46,11 +39,7 @@ class FakeDaytona:
 
 def require_fake_daytona() -> FakeDaytona:
     """The stand-in; where it cannot run, a test fails in CI and is skipped elsewhere."""
-    found = _started()
-    if isinstance(found, str):
-        if os.environ.get("CI"):
-            pytest.fail(found)
-        pytest.skip(found)
+    found = require(_started())
     os.environ[KEY_VARIABLE] = KEY
     return found
 
@@ -60,25 +49,5 @@ def _started() -> FakeDaytona | str:
     """The stand-in of this process, or why there is none."""
     if importlib.util.find_spec("daytona_api_client") is None:
         return "Daytona's SDK is not installed: pip install 'agentcompass[daytona]'"
-    trial = _TRIAL if os.geteuid() == 0 else ["unshare", "--user", "--map-root-user", *_TRIAL[1:]]
-    if shutil.which("unshare") is None or subprocess.run(trial, capture_output=True, check=False).returncode:
-        return "the stand-in of Daytona needs unshare and a kernel that lets it make process tables"
-    folder = tempfile.mkdtemp(prefix="daytona-")
-    # It serves all tests of this process, so it must not count among the processes of one home.
-    env = {name: value for name, value in os.environ.items() if name != "AGENTCOMPASS_HOME"}
-    process = subprocess.Popen(
-        [sys.executable, str(_PROGRAM), folder],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        env=env,
-    )
-    atexit.register(_end, process, folder)
-    assert process.stdout is not None
-    line = process.stdout.readline()
-    return FakeDaytona(json.loads(line)["url"])
-
-
-def _end(process: subprocess.Popen[str], folder: str) -> None:
-    process.communicate()
-    shutil.rmtree(folder, ignore_errors=True)
+    found = started("Daytona", _PROGRAM)
+    return found if isinstance(found, str) else FakeDaytona(found["url"])

@@ -11,7 +11,10 @@ import sys
 from pathlib import Path
 
 from aiohttp import web
-from control import Control
+
+sys.path.insert(1, str(Path(__file__).resolve().parent.parent / "shared"))
+
+from control import Control  # needs what the line above finds
 from toolbox import ToolboxProxy
 
 

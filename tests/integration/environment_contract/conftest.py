@@ -15,6 +15,7 @@ import pytest
 from docker_engine import IMAGE, require_engine
 from environment_providers import ProviderUnderTest
 from fake_daytona import KEY_VARIABLE, require_fake_daytona
+from fake_modal import VARIABLES, require_fake_modal
 
 from agentcompass.contracts import Environment, EnvironmentSession, EnvironmentSpec
 
@@ -61,10 +62,24 @@ def daytona(folder: Path) -> ProviderUnderTest:
     )
 
 
+def modal(folder: Path) -> ProviderUnderTest:
+    """Sandboxes at a stand-in of Modal on this machine."""
+    del folder
+    require_fake_modal()
+    return ProviderUnderTest(
+        target="agentcompass.plugins.environments.modal:Modal",
+        params={**VARIABLES, "grace_seconds": 0.5},
+        spec=EnvironmentSpec(id="modal"),
+        output_limit_bytes=LIMIT_BYTES,
+        limited={"max_output_bytes": LIMIT_BYTES},
+    )
+
+
 PROVIDERS: dict[str, Callable[[Path], ProviderUnderTest]] = {
     "daytona": daytona,
     "docker": docker,
     "host_process": host_process,
+    "modal": modal,
 }
 
 
