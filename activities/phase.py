@@ -14,11 +14,11 @@ from typing import Any, TypeVar
 from temporalio import activity
 from temporalio.exceptions import FailureError
 
-from ..contracts.activities import ExecutionRef, OperatorEnd
+from ..contracts.activities import ANY_PHASE, ExecutionRef, OperatorEnd
 from ..contracts.environment import Environment, EnvironmentHandle, EnvironmentSession
 from ..contracts.issues import Issue, IssueCode, IssuePhase, Severity
 from ..contracts.network import NetworkPolicy
-from ..contracts.phases import Phase
+from ..contracts.phases import ENDABLE_PHASES, Phase
 from ..contracts.plan import ExecutionPlan
 from ..contracts.records import ProgressEvent
 from ..contracts.request import EnvironmentSpec
@@ -101,7 +101,13 @@ class PhaseScope:
     def operator_end(self) -> OperatorEnd | None:
         """An operator's decision to end this phase, if there is one."""
         found = self.execution.find_end()
-        return found if found is not None and found.phase == self.phase else None
+        if found is None:
+            return None
+        if found.phase == ANY_PHASE and self.phase in ENDABLE_PHASES:
+            # Its own from now on: what follows is not ended, and a second try ends the same phase.
+            found = found.model_copy(update={"phase": self.phase.value})
+            self.execution.save_end(found)
+        return found if found.phase == self.phase else None
 
     @contextlib.asynccontextmanager
     async def endable(self) -> AsyncIterator[None]:

@@ -17,9 +17,11 @@ from temporalio import activity
 
 from .. import __version__
 from ..contracts.activities import (
+    DISCARD_REQUEST,
     PENDING_TASKS,
     PREPARE_REQUEST,
     REQUEUE_FAILED,
+    Done,
     PendingTasks,
     PendingTasksInput,
     PreparedRequest,
@@ -168,6 +170,15 @@ class PrepareRequest:
         if source is not None:
             await progress.flush()  # a run without anything to execute may be over within a moment
         return report.reused_tasks
+
+    @activity.defn(name=DISCARD_REQUEST.name)
+    @activity_boundary
+    async def discard_request(self, input: PrepareRequestInput) -> Done:
+        """Remove what a worker had reserved that died while the request was stopped. Twice is safe: then there is none."""
+        await in_settled_thread(
+            RunStore.discard_for, input.request, Path(input.runtime.results_dir), _owner(input)
+        )
+        return Done()
 
     @activity.defn(name=PENDING_TASKS.name)
     @activity_boundary

@@ -13,6 +13,7 @@ from .end_phase import EndPhase
 from .environments import Environments
 from .evaluate import Evaluate
 from .finalize import Finalize
+from .hold_environment import HoldEnvironment
 from .launch_summary import SaveLaunchSummary
 from .plan_attempt import PlanAttempt
 from .preflight import Preflight
@@ -34,6 +35,7 @@ def activity_methods(services: Services) -> list[Callable[..., Any]]:
     return [
         Preflight(services).preflight,
         request.prepare_request,
+        request.discard_request,
         request.pending_tasks,
         request.requeue_failed,
         BeginAttempt(services).begin_attempt,
@@ -46,6 +48,7 @@ def activity_methods(services: Services) -> list[Callable[..., Any]]:
         run.run_task,
         CollectArtifacts(services).collect_artifacts,
         Evaluate(services).evaluate,
+        HoldEnvironment(services).hold_environment,
         EndPhase(services).end_phase,
         save.save_retry,
         save.save_attempt,

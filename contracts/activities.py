@@ -225,10 +225,14 @@ class CloseEnvironmentInput(Contract):
     """The provider whose pool gave it a place, which is free when the environment is gone."""
 
 
+ANY_PHASE = "any"
+
+
 class OperatorEnd(Contract):
     """An operator's decision to end the phase that runs, and to go on with what it left."""
 
     phase: str
+    """:data:`ANY_PHASE` for an execution in one step: nobody outside knows how far that is."""
     reason: str = ""
 
 
@@ -349,6 +353,7 @@ class AwaitedAttempts(Contract):
 
 PREFLIGHT = ActivityStub("preflight", PreflightInput, PreflightReport)
 PREPARE_REQUEST = ActivityStub("prepare_request", PrepareRequestInput, PreparedRequest)
+DISCARD_REQUEST = ActivityStub("discard_request", PrepareRequestInput, Done)
 PENDING_TASKS = ActivityStub("pending_tasks", PendingTasksInput, PendingTasks)
 REQUEUE_FAILED = ActivityStub("requeue_failed", RequeueFailedInput, RequeuedTasks)
 BEGIN_ATTEMPT = ActivityStub("begin_attempt", BeginAttemptInput, AttemptBegun)
@@ -360,6 +365,7 @@ RUN_HARNESS = ActivityStub("run_harness", PhaseInput, PhaseOutcome)
 RUN_TASK = ActivityStub("run_task", PhaseInput, PhaseOutcome)
 COLLECT_ARTIFACTS = ActivityStub("collect_artifacts", PhaseInput, PhaseOutcome)
 EVALUATE = ActivityStub("evaluate", PhaseInput, PhaseOutcome)
+HOLD_ENVIRONMENT = ActivityStub("hold_environment", PhaseInput, Done)
 CLOSE_ENVIRONMENT = ActivityStub("close_environment", CloseEnvironmentInput, PhaseOutcome)
 END_PHASE = ActivityStub("end_phase", EndPhaseInput, Done)
 SAVE_RETRY = ActivityStub("save_retry", SaveRetryInput, Done)
@@ -376,6 +382,7 @@ REAP_ENVIRONMENTS = ActivityStub("reap_environments", ReapInput, SweepReport)
 ALL_ACTIVITIES: tuple[ActivityStub[Any, Any], ...] = (
     PREFLIGHT,
     PREPARE_REQUEST,
+    DISCARD_REQUEST,
     PENDING_TASKS,
     REQUEUE_FAILED,
     BEGIN_ATTEMPT,
@@ -387,6 +394,7 @@ ALL_ACTIVITIES: tuple[ActivityStub[Any, Any], ...] = (
     RUN_TASK,
     COLLECT_ARTIFACTS,
     EVALUATE,
+    HOLD_ENVIRONMENT,
     CLOSE_ENVIRONMENT,
     END_PHASE,
     SAVE_RETRY,

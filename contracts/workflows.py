@@ -138,6 +138,7 @@ class EndedPhase(Contract):
     """What is being ended."""
 
     phase: str
+    """For people; ``the execution`` where nobody outside knows the phase."""
     execution: int
 
 

@@ -12,6 +12,7 @@ from temporalio.exceptions import ApplicationError, FailureError
 
 with workflow.unsafe.imports_passed_through():
     from ..contracts.activities import (
+        ANY_PHASE,
         END_PHASE,
         PLAN_ATTEMPT,
         SAVE_ATTEMPT,
@@ -26,7 +27,7 @@ with workflow.unsafe.imports_passed_through():
         SaveAttemptInput,
         SaveRetryInput,
     )
-    from ..contracts.issues import Issue
+    from ..contracts.issues import Issue, IssueCode, IssuePhase, Severity
     from ..contracts.outcomes import outcome_word
     from ..contracts.phases import ENDABLE_PHASES, Phase
     from ..contracts.pool import Grant
@@ -74,6 +75,8 @@ class AttemptWorkflow:
         self._leasing = Leasing(self._note)
         self._phase: Phase | None = None
         """What runs; ``None`` while the attempt waits."""
+        self._executing: Execution | None = None
+        self._begins_in_one_step = False
 
     @workflow.run
     async def run(self, input: AttemptInput) -> AttemptOutcome:
@@ -112,7 +115,11 @@ class AttemptWorkflow:
         self._enter(Phase.PLAN)
         try:
             if input.in_one_step:
-                return await begin(input, self._grace)
+                self._begins_in_one_step = True
+                try:
+                    return await begin(input, self._grace)
+                finally:
+                    self._begins_in_one_step = False
             return AttemptBegun(plan=await bookkeeping(PLAN_ATTEMPT, input.ref, summary="plan"))
         except FailureError as error:
             raise as_phase_failure(error, Phase.PLAN) from error
@@ -126,13 +133,19 @@ class AttemptWorkflow:
         scope = RetryScope.EVALUATE if plan.resume_evaluation else RetryScope.ATTEMPT
         kept: list[Issue] = []
         while True:
-            execution = self._execution(plan)
+            execution = self._executing = self._execution(plan)
             if done is None:
                 await execution.run(scope)
             else:
                 execution.take(done)
                 done = None
             self._issues, kept = [*kept, *execution.issues], []
+            if execution.lost_while_held:
+                # Not a retry either: nothing was wrong with the agent's work.
+                scope, kept = RetryScope.ATTEMPT, [_lost_while_held()]
+                self._note(kept[0].message)
+                self._number += 1
+                continue
             refused = blocking_issue(self._issues)
             if refused is not None and await self._unblocked(refused):
                 # Not a retry: the endpoint refused the account, and somebody has mended that.
@@ -159,6 +172,7 @@ class AttemptWorkflow:
             grace=self._grace,
             enter=self._enter,
             leasing=self._leasing,
+            unblocked=self._unblocked,
         )
 
     async def _unblocked(self, refused: Issue) -> bool:
@@ -224,17 +238,23 @@ class AttemptWorkflow:
         phase, ref = self._phase, self._ref
         assert phase is not None  # the validator has looked in this same moment
         self._note(f"an operator ends {phase}: {request.reason}")
-        end = OperatorEnd(phase=phase, reason=request.reason)
+        in_one_step = self._in_one_step
+        end = OperatorEnd(phase=ANY_PHASE if in_one_step else phase, reason=request.reason)
         await bookkeeping(END_PHASE, EndPhaseInput(ref=ref, end=end), summary=f"end {phase}")
-        return EndedPhase(phase=phase, execution=ref.execution)
+        return EndedPhase(phase="the execution" if in_one_step else phase, execution=ref.execution)
 
     @end.validator
     def _may_be_ended(self, request: EndAttempt) -> None:
         del request
         if self._phase is None:
             raise ApplicationError("it waits; nothing runs that could be ended", type="NotEndable")
-        if self._phase not in ENDABLE_PHASES:
+        if self._phase not in ENDABLE_PHASES and not self._in_one_step:
             raise ApplicationError(f"it is in {self._phase}, which ends by itself", type="NotEndable")
+
+    @property
+    def _in_one_step(self) -> bool:
+        """Whether one activity executes everything, so that nobody outside knows in which phase it is."""
+        return self._begins_in_one_step or (self._executing is not None and self._executing.in_one_step)
 
     @property
     def _ref(self) -> ExecutionRef:
@@ -249,3 +269,13 @@ class AttemptWorkflow:
         """Show a line in the UI's details of the running workflow."""
         self._lines = [*self._lines[-19:], f"| {workflow.now():%H:%M:%S} | {line.replace('|', '/')} |"]
         workflow.set_current_details("| time | phase |\n|---|---|\n" + "\n".join(self._lines))
+
+
+def _lost_while_held() -> Issue:
+    """Beside the result of the second execution, so that nobody wonders about its cost."""
+    return Issue(
+        severity=Severity.WARNING,
+        phase=IssuePhase.EVALUATE,
+        code=IssueCode.ENVIRONMENT_LOST,
+        message="the environment was gone when the paused run went on; the attempt was executed again",
+    )

@@ -152,6 +152,36 @@ async def hook(
     return await _phase_result(running, phase, patience)
 
 
+def until_cancelled(
+    stub: ActivityStub[InputT, OutputT],
+    argument: InputT,
+    *,
+    summary: str,
+    heartbeat_timeout: timedelta,
+    task_queue: str | None = None,
+) -> asyncio.Task[OutputT]:
+    """An activity that accompanies what the workflow does; whoever cancels it does not wait for it."""
+    started: asyncio.Task[OutputT] = workflow.start_activity(
+        stub.name,
+        argument,
+        result_type=stub.output,
+        task_queue=task_queue,
+        start_to_close_timeout=LONGEST_PHASE,
+        heartbeat_timeout=heartbeat_timeout,
+        retry_policy=BOOKKEEPING,
+        cancellation_type=ActivityCancellationType.TRY_CANCEL,
+        summary=summary,
+    )
+    started.add_done_callback(_retrieve)
+    return started
+
+
+def _retrieve(task: asyncio.Task[Any]) -> None:
+    """How it ended is nobody's business; left alone it would be logged as an error that nobody saw."""
+    if not task.cancelled():
+        task.exception()
+
+
 async def _phase_result(running: asyncio.Task[OutputT], phase: Phase, patience: timedelta) -> OutputT:
     """The outcome of a phase. Cancellation stays cancellation, also when the phase finishes anyway.
 

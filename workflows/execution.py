@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import timedelta
 
 from temporalio import workflow
@@ -15,6 +15,7 @@ with workflow.unsafe.imports_passed_through():
         CLOSE_ENVIRONMENT,
         COLLECT_ARTIFACTS,
         EVALUATE,
+        HOLD_ENVIRONMENT,
         OPEN_ENVIRONMENT,
         PREPARE_TASK,
         QUICK_EXECUTION,
@@ -32,11 +33,11 @@ with workflow.unsafe.imports_passed_through():
         environment_id,
     )
     from ..contracts.environment import EnvironmentHandle
-    from ..contracts.issues import Issue, Severity
+    from ..contracts.issues import Issue, IssueCode, Severity
     from ..contracts.phases import Phase
     from ..contracts.request import EvaluationMode
     from ..contracts.result import TaskStatus
-    from ..contracts.retries import RetryScope
+    from ..contracts.retries import RetryScope, blocking_issue
     from .calls import (
         CLEANUP,
         LONGEST_PHASE,
@@ -46,6 +47,7 @@ with workflow.unsafe.imports_passed_through():
         hook,
         in_background,
         quick_hook,
+        until_cancelled,
     )
     from .grace import Grace
     from .leasing import Leasing
@@ -54,6 +56,7 @@ _OPEN_LIMIT = timedelta(hours=2)
 _SLACK = 300.0
 """Seconds added to a budget before Temporal ends the activity; the activity itself is exact."""
 _CLOSE_SLACK = timedelta(seconds=10)
+_HELD_PATCH = "a refused judge keeps its environment"
 _SHOWN = 190
 """Characters of a text that the Temporal UI shows in one line."""
 
@@ -70,16 +73,23 @@ class Execution:
         grace: Grace,
         enter: Callable[[Phase], None],
         leasing: Leasing,
+        unblocked: Callable[[Issue], Awaitable[bool]],
     ) -> None:
+        """``unblocked`` waits until somebody has mended the account; False when nobody ever will."""
         self.issues: list[Issue] = []
+        self.lost_while_held = False
+        """True when the environment was gone when its judge was to try again."""
         self.has_result = False
         """True when there is something to judge, be it of this execution or handed on to it."""
+        self.in_one_step = False
+        """True while one activity executes everything, so that nobody outside knows in which phase it is."""
         self._ref = ref
         self._plan = plan
         self._heartbeat_timeout = heartbeat_timeout
         self._grace = grace
         self._enter = enter
         self._leasing = leasing
+        self._unblocked = unblocked
 
     async def run(self, scope: RetryScope) -> None:
         """Execute all, or only judge what an execution before this one left."""
@@ -105,7 +115,7 @@ class Execution:
                     Phase.COLLECT_ARTIFACTS, COLLECT_ARTIFACTS, opened, plan.collect_timeout_seconds
                 )
             if plan.mode is EvaluationMode.REUSE and self._scorable():
-                await self._evaluate(opened)
+                await self._evaluate_inside(opened)
         if plan.mode is not EvaluationMode.REUSE and self._scorable():
             await self._evaluate_apart()
 
@@ -113,13 +123,16 @@ class Execution:
         """Every phase is quick: one local activity executes them all, the environment's closing included."""
         phase = Phase.RUN_TASK if self._plan.harness_free else Phase.RUN_HARNESS
         self._enter(phase)
+        self.in_one_step = True
         try:
             done = await quick_hook(QUICK_EXECUTION, self._ref, phase, patience=self._grace.patience)
         except (PhaseFailed, FailureError, asyncio.CancelledError):
             # Its worker died, or it was stopped in the middle: remove what may be left, by its id.
+            self.in_one_step = False
             handle = EnvironmentHandle(provider=self._plan.environment, id=environment_id(self._ref))
             await self._close(OpenedEnvironment(handle=handle))
             raise
+        self.in_one_step = False
         self.take(done)
 
     def take(self, done: QuickExecution) -> None:
@@ -137,6 +150,41 @@ class Execution:
     def _scorable(self) -> bool:
         """A FATAL leaves nothing to judge; an ERROR, such as the agent's timeout, does."""
         return self.has_result and not any(issue.severity is Severity.FATAL for issue in self.issues)
+
+    async def _evaluate_inside(self, opened: OpenedEnvironment) -> None:
+        """Mode ``reuse``. A judge whose account is refused waits beside the living environment, and tries again."""
+        held = False
+        while True:
+            try:
+                return await self._evaluate(opened)
+            except PhaseFailed as failure:
+                self.lost_while_held = held and failure.issue.code == IssueCode.ENVIRONMENT_LOST
+                refused = blocking_issue([failure.issue])
+                if refused is None or not workflow.patched(_HELD_PATCH):
+                    raise
+                held = await self._hold(opened, refused)
+                if not held:
+                    raise
+                self.issues += [issue for issue in failure.beside if issue not in self.issues]
+
+    async def _hold(self, opened: OpenedEnvironment, refused: Issue) -> bool:
+        """Keep the environment alive until the account is mended. False when nobody ever will."""
+        holding = until_cancelled(
+            HOLD_ENVIRONMENT,
+            PhaseInput(ref=self._ref, handle=opened.handle),
+            summary=f"hold {opened.handle.id}"[:_SHOWN],
+            heartbeat_timeout=self._heartbeat_timeout,
+            task_queue=opened.task_queue,
+        )
+        try:
+            mended = await self._unblocked(refused)
+        except (FailureError, asyncio.CancelledError):
+            if not being_evicted():
+                holding.cancel()
+            raise
+        holding.cancel()
+        await workflow.wait([holding])
+        return mended
 
     async def _evaluate_apart(self) -> None:
         """Modes ``none`` and ``fresh``: judge on the worker, or in an environment of its own."""

@@ -7,12 +7,14 @@ from collections.abc import Callable
 from datetime import timedelta
 
 from temporalio import workflow
-from temporalio.exceptions import FailureError, is_cancelled_exception
+from temporalio.exceptions import ActivityError, FailureError, TimeoutError, is_cancelled_exception
 
 with workflow.unsafe.imports_passed_through():
-    from ..contracts.activities import PREPARE_REQUEST, PreparedRequest, PrepareRequestInput
+    from ..contracts.activities import DISCARD_REQUEST, PREPARE_REQUEST, PreparedRequest, PrepareRequestInput
     from ..contracts.workflows import RequestInput, RequestState
     from .calls import bookkeeping, in_background
+
+_DISCARD_PATCH = "a stopped preparation whose worker died is cleared up"
 
 
 async def prepare(input: RequestInput, stopping: Callable[[], bool], slots: int) -> RequestState | None:
@@ -43,9 +45,14 @@ async def prepare(input: RequestInput, stopping: Callable[[], bool], slots: int)
     try:
         prepared = await preparing
     except (FailureError, asyncio.CancelledError) as error:
-        if stopping() and is_cancelled_exception(error):
-            return None
-        raise
+        if not stopping():
+            raise
+        if not is_cancelled_exception(error):
+            if not (_was_lost(error) and workflow.patched(_DISCARD_PATCH)):
+                raise
+            # What is cancelled gets no second try, in which it could clear up after itself.
+            await bookkeeping(DISCARD_REQUEST, argument, summary="remove what a dead worker had reserved")
+        return None
     return RequestState(
         run_dir=prepared.run_dir,
         run_id=prepared.run_id,
@@ -55,3 +62,8 @@ async def prepare(input: RequestInput, stopping: Callable[[], bool], slots: int)
         analyzes=prepared.analyzes,
         task_concurrency=slots,
     )
+
+
+def _was_lost(error: BaseException) -> bool:
+    """Whether nobody has finished the activity: its worker died or hangs."""
+    return isinstance(error, ActivityError) and isinstance(error.cause, TimeoutError)

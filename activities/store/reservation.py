@@ -72,6 +72,14 @@ def discard_reservation(path: Path, owner: DriverRecord) -> None:
     _remove_empty([path.parent])
 
 
+def discard_reservations(directory: Path, owner: DriverRecord) -> None:
+    """Remove what ``owner`` reserved in ``directory``, by whichever name."""
+    for path in sorted(directory.iterdir()) if directory.is_dir() else ():
+        if path.is_dir() and not path.name.startswith("."):
+            with contextlib.suppress(RecordError):  # whose that is cannot be told, so it stays
+                discard_reservation(path, owner)
+
+
 def driver_of(path: Path) -> DriverRecord | None:
     """Who reserved ``path``; ``None`` when it is not a run directory of this program."""
     return find_model(path / _DRIVER, DriverRecord)

@@ -38,7 +38,7 @@ from .layout import request_label, run_path, safe_component, task_file_stem
 from .ledger import EnvironmentLedger
 from .legacy import UnclassifiedTask, read_task_for_display
 from .reopening import ReopenedTasks
-from .reservation import STATE_DIR, driver_of, reserve_by_time, reserve_directory
+from .reservation import STATE_DIR, discard_reservations, driver_of, reserve_by_time, reserve_directory
 from .run_files import RunFiles
 from .state import DriverRecord, RequestState, TaskEntry
 from .steps import StepReader
@@ -109,6 +109,14 @@ class RunStore:
         if not run_id:
             return cls(reserve_by_time(results_dir, run_name, label, started_at, owner))
         return cls.reserve(run_path(results_dir, run_name, label, run_id), owner=owner)
+
+    @classmethod
+    def discard_for(cls, request: RunRequest, results_dir: Path, owner: DriverRecord) -> None:
+        """Remove what ``owner`` has reserved for ``request`` and has not begun to use, wherever that is."""
+        label = request_label(
+            request.model.id, request.benchmark.id, request.harness.id, request.metadata.request_name
+        )
+        discard_reservations(run_path(results_dir, request.output.run_name, label, "any").parent, owner)
 
     @property
     def run_id(self) -> str:

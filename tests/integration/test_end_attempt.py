@@ -1,6 +1,7 @@
 """An operator ends attempts that have stalled: each keeps what it has, and the run is final.
 
-One run without and one with a harness, each a task for every phase that can stall; they stall at the same time.
+One run without and one with a harness, and one whose attempts are executed in one step, each a task for every phase that
+can stall; they stall at the same time.
 """
 
 from __future__ import annotations
@@ -69,6 +70,7 @@ def stalled(
             },
         ),
         "free": (FREE, {"f-run": "run_task"}),
+        "quick": (("rows", "rows"), {"q-run": "execute_task", "q-judge": "evaluate"}),
     }
     lines = {name: make_command_line(embedded_home, tmp_path_factory.mktemp(name)) for name in plans}
 
@@ -79,7 +81,7 @@ def stalled(
         return found, found.end_all()
 
     try:
-        with ThreadPoolExecutor(2) as pool:
+        with ThreadPoolExecutor(3) as pool:
             yield dict(zip(plans, pool.map(run, plans), strict=True))
     finally:
         for line in lines.values():
@@ -94,6 +96,8 @@ EVERY = pytest.mark.parametrize(
         ("free", "f-run", "run_task", "run", False),
         ("harness", "h-prepare", "prepare_task", "setup", None),
         ("harness", "h-judge", "evaluate", "evaluate", None),
+        ("quick", "q-run", "run_harness", "run", True),
+        ("quick", "q-judge", "evaluate", "evaluate", None),
     ],
 )
 
@@ -128,7 +132,7 @@ def test_its_processes_are_gone_and_it_is_not_executed_again(
     assert run.retry_count(task) == 0
 
 
-@pytest.mark.parametrize("name", ["harness", "free"])
+@pytest.mark.parametrize("name", ["harness", "free", "quick"])
 def test_the_run_is_final(stalled: dict[str, tuple[Stalled, Rows]], name: str) -> None:
     run = stalled[name][1]
     run.ended.expect(0)
@@ -140,6 +144,8 @@ def test_the_command_says_what_it_ends(stalled: dict[str, tuple[Stalled, Rows]])
     told = stalled["harness"][0].answers["h-run"].expect(0).stdout
     assert told.startswith("Ending run_harness of attempt 1 of task 'h-run' (launch ")
     assert told.endswith("see: agentcompass logs h-run --attempt 1 --follow\n")
+    told = stalled["quick"][0].answers["q-judge"].expect(0).stdout
+    assert told.startswith("Ending the execution of attempt 1 of task 'q-judge' (launch ")
 
 
 @pytest.mark.parametrize(

@@ -71,3 +71,57 @@ async def test_a_judge_whose_key_is_refused_pauses_the_run_and_the_agent_works_o
         assert not (run.run_dir / "retry_details").exists()
     finally:
         line.end_all()
+
+
+async def test_a_refused_judge_in_the_agents_environment_costs_nothing_but_what_vanished(
+    embedded_home: Path, tmp_path: Path
+) -> None:
+    """The worker is another one after the key was mended; one environment is removed while the run is paused."""
+    line = make_command_line(embedded_home, tmp_path)
+    log = tmp_path / "agent.log"
+    tasks = [
+        {
+            "id": name,
+            "mode": "reuse",
+            "do": {"execute_task": f"sh:echo {name} >> {log}; touch made", "evaluate": "judge"},
+        }
+        for name in ("stays", "goes")
+    ]
+    try:
+        async with ModelServer(api_key="right-key-0123456789") as server:
+            running = await asyncio.to_thread(
+                start_rows,
+                line,
+                tasks,
+                *("--model-base-url", server.base_url, "--model-api-key", "${THE_KEY}"),
+                *("--model-api-protocol", "openai-chat", "--task-concurrency", "2", "--progress", "plain"),
+                benchmark="rows_slow",
+                harness="rows_slow",
+                env={"THE_KEY": "wrong-key-0123456789"},
+            )
+            launch = await asyncio.to_thread(lambda: running.launch_id)
+
+            def both_wait() -> bool:
+                told = line.run("status", launch).expect(0).stdout
+                return "paused" in told and len(server.calls) == 2
+
+            await asyncio.to_thread(wait_for, "both judges to be refused", both_wait)
+            listed = await asyncio.to_thread(lambda: line.run("env", "list", "--launch", launch, "--json"))
+            owned = {item["task"]: item["id"] for item in json.loads(listed.expect(0).stdout)}
+            assert sorted(owned) == ["goes", "stays"]
+            release = ("env", "release", "--force", owned["goes"])
+            (await asyncio.to_thread(lambda: line.run(*release))).expect(0)
+            mended = {"THE_KEY": "right-key-0123456789"}
+            (await asyncio.to_thread(lambda: line.run("resume", launch, env=mended))).expect(0)
+            run = await asyncio.to_thread(finish, line, running)
+        run.ended.expect(0)
+        assert sorted(log.read_text().split()) == ["goes", "goes", "stays"]
+        assert (run.correct("stays"), run.issues("stays")) == (True, [])
+        assert (run.correct("goes"), run.issues("goes")) == (
+            True,
+            [("warning", "evaluate", "environment_lost")],
+        )
+        assert "executed again" in run.message("goes")
+        assert not (run.run_dir / "retry_details").exists()
+    finally:
+        line.end_all()

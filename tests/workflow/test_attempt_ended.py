@@ -10,10 +10,12 @@ from workflow_server import stage, until
 
 from agentcompass.activities.boundary import failed
 from agentcompass.contracts.activities import (
+    ANY_PHASE,
     COLLECT_ARTIFACTS,
     END_PHASE,
     EVALUATE,
     PLAN_ATTEMPT,
+    QUICK_EXECUTION,
     RUN_HARNESS,
     RUN_TASK,
     ActivityStub,
@@ -22,6 +24,7 @@ from agentcompass.contracts.activities import (
     PhaseOutcome,
 )
 from agentcompass.contracts.issues import Severity
+from agentcompass.contracts.phases import Phase
 from agentcompass.contracts.workflows import END_UPDATE, EndAttempt, EndedPhase
 
 ENDED = issue(Severity.ERROR, code="ended_by_operator", message="run_harness was ended by an operator")
@@ -127,3 +130,18 @@ async def test_what_a_phase_reported_before_it_failed_is_kept(client: Client) ->
     async with stage(client, fakes) as scene:
         await (await scene.attempt()).result()
     assert fakes.saved[0].issues == [CRASH, remark]
+
+
+async def test_an_execution_in_one_step_is_told_whichever_phase_it_is_in(client: Client) -> None:
+    gate = Gate()
+    fakes = FakeActivities(plan=plan(quick_phases=[phase.value for phase in Phase]))
+    fakes.on(QUICK_EXECUTION, gate)
+    async with stage(client, fakes) as scene:
+        handle = await scene.attempt(impatient=True)
+        await gate.reached.wait()
+        told = await handle.execute_update(END_UPDATE, EndAttempt(reason="stalled"), result_type=EndedPhase)
+        [written] = fakes.inputs(END_PHASE)
+        gate.opened.set()
+        await handle.result()
+    assert told.phase == "the execution"
+    assert (written.end.phase, written.end.reason) == (ANY_PHASE, "stalled")

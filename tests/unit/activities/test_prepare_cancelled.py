@@ -94,3 +94,22 @@ async def test_a_worker_that_is_shut_down_leaves_it_to_the_next_one(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     assert "driver.json" in await cancelled(monkeypatch, tmp_path, "save_tasks", SHUT_DOWN)
+
+
+async def test_what_a_dead_worker_had_reserved_is_removed_and_nothing_of_another_request(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """As after ``kill -9`` while it was cancelled: the directory is there, its worker is not."""
+    await cancelled(monkeypatch, tmp_path, "save_tasks", SHUT_DOWN)
+    monkeypatch.undo()
+    activity = PrepareRequest(Services(cast(Client, None), WorkerSettings("queue", "host")))
+    other = prepare_input(tmp_path).model_copy(update={"request_key": "two"})
+    kept = await ActivityEnvironment().run(activity.prepare_request, other)
+
+    for _ in range(2):  # twice is as good as once
+        await ActivityEnvironment().run(activity.discard_request, prepare_input(tmp_path))
+
+    [label] = (tmp_path / "results").iterdir()
+    assert [str(path) for path in label.iterdir()] == [kept.run_dir]
+    await ActivityEnvironment().run(activity.discard_request, other)
+    assert list((tmp_path / "results").iterdir()) == []

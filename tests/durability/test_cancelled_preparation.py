@@ -1,0 +1,39 @@
+"""A worker that dies while a request is cancelled that it prepares."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+from activity_fakes import FakeActivities
+from temporalio.client import Client
+from workflow_server import stage
+
+from agentcompass.activities.data_converter import data_converter
+from agentcompass.cli.embedded_server import EmbeddedServer
+from agentcompass.contracts.activities import DISCARD_REQUEST, PREPARE_REQUEST
+from agentcompass.contracts.launch import LaunchRuntime
+from agentcompass.contracts.workflows import NAMESPACE, STOP_SIGNAL
+
+
+async def test_what_it_had_reserved_is_removed(embedded_home: Path) -> None:
+    """The server gives an activity that is to be cancelled to nobody else; the time-skipping one would."""
+    state = await EmbeddedServer(embedded_home).ensure()
+    client = await Client.connect(state.address, namespace=NAMESPACE, data_converter=data_converter())
+    fakes, reached, gone = FakeActivities(["a"]), asyncio.Event(), asyncio.Event()
+
+    async def die(_: Any) -> None:
+        reached.set()
+        await gone.wait()  # without a heartbeat, so that it hears of no cancellation either
+
+    fakes.on(PREPARE_REQUEST, die)
+    async with stage(client, fakes) as scene:
+        handle = await scene.request(runtime=LaunchRuntime(heartbeat_timeout_seconds=2))
+        await reached.wait()
+        await handle.signal(STOP_SIGNAL, args=["cancelled", "never mind"])
+        result = await handle.result()
+        gone.set()
+    assert (result.status, result.run_dir) == ("cancelled", "")
+    assert len(fakes.inputs(PREPARE_REQUEST)) == 1
+    assert fakes.inputs(DISCARD_REQUEST) == fakes.inputs(PREPARE_REQUEST)
