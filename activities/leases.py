@@ -19,6 +19,7 @@ from .store.ledger import EnvironmentLedger
 FIRST_RENEWAL_SECONDS = 30.0
 """Shorter phases renew nothing: the lease is as long as a day."""
 RENEWAL_SECONDS = 600.0
+_RENEWALS_IN_A_LEASE = 4
 
 
 class Leases:
@@ -28,16 +29,21 @@ class Leases:
         self._ledger = ledger
         self._log = log
         self._held: dict[str, tuple[Environment[Any], EnvironmentHandle]] = {}
+        self._more = asyncio.Event()
 
     def hold(self, environment: Environment[Any], handle: EnvironmentHandle) -> None:
         """The phase uses this environment from now on."""
         self._held[handle.id] = (environment, handle)
+        self._more.set()
 
     @contextlib.asynccontextmanager
     async def renewing(
         self, first: float = FIRST_RENEWAL_SECONDS, then: float = RENEWAL_SECONDS
     ) -> AsyncIterator[None]:
-        """Renew after ``first`` seconds and every ``then`` seconds; local activities are over before that."""
+        """Renew after ``first`` seconds and every ``then`` seconds; local activities are over before that.
+
+        Sooner and oftener what has a short lease: at once, and four times in its course.
+        """
         if activity.info().is_local:
             yield
             return
@@ -50,16 +56,31 @@ class Leases:
                 await task
 
     async def _renew_again_and_again(self, first: float, then: float) -> None:
-        await asyncio.sleep(first)
+        loop = asyncio.get_running_loop()
+        due = loop.time() + first
         while True:
+            # Not wait_for, which loses a cancellation that comes together with the event (Python 3.11).
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout_at(due):
+                    await self._more.wait()
+            self._more.clear()
+            if loop.time() < due and not self._short():
+                continue
             for environment, handle in list(self._held.values()):
                 await self._renew(environment, handle)
-            await asyncio.sleep(then)
+            due = loop.time() + min([then, *(seconds / _RENEWALS_IN_A_LEASE for seconds in self._short())])
+
+    def _short(self) -> list[float]:
+        """The leases that are so short that they do not last from one renewal to the next."""
+        leases = [environment.lease_seconds for environment, _ in self._held.values()]
+        return [seconds for seconds in leases if seconds is not None and seconds < LEASE_SECONDS]
 
     async def _renew(self, environment: Environment[Any], handle: EnvironmentHandle) -> None:
         self._ledger.note_life(handle.id)
         try:
-            await call_hook(environment.renew, handle, time.time() + LEASE_SECONDS)
+            await call_hook(
+                environment.renew, handle, time.time() + (environment.lease_seconds or LEASE_SECONDS)
+            )
         except HOOK_FAILURES as error:  # extension code; what is wrong with the sandbox the phase finds out
             raise_if_cancelled(error)
             self._log.warning("the time to live of %s was not renewed: %s", handle.id, describe(error))

@@ -7,6 +7,7 @@ result is identified by.
 from __future__ import annotations
 
 import ipaddress
+from collections.abc import Sequence
 
 from ..contracts.environment import EnvironmentCapabilities
 from ..contracts.errors import ConfigurationError
@@ -35,16 +36,21 @@ def endpoint_entry(model: ModelSpec) -> str | None:
 
 
 def with_model_access(
-    policy: NetworkPolicy, model: ModelSpec, capabilities: EnvironmentCapabilities
+    policy: NetworkPolicy,
+    model: ModelSpec,
+    capabilities: EnvironmentCapabilities,
+    harness_hosts: Sequence[str] = (),
 ) -> NetworkPolicy:
-    """The run phase's policy as it is enforced.
+    """The run phase's policy as it is enforced; ``harness_hosts`` are let through like the endpoint.
 
-    ``no-network`` becomes an allowlist of the endpoint alone, where the provider has allowlists; where it
-    has none, it stays closed.
+    ``no-network`` becomes an allowlist of these alone, where the provider has allowlists; where it has
+    none, it stays closed.
     """
     entry = endpoint_entry(model)
-    if entry is None or policy.network_mode is NetworkMode.PUBLIC or entry in policy.allowed_hosts:
+    wanted = [*([entry] if entry else []), *harness_hosts]
+    missing = [host for host in wanted if host not in policy.allowed_hosts]
+    if not missing or policy.network_mode is NetworkMode.PUBLIC:
         return policy
     if NetworkMode.ALLOWLIST not in capabilities.network_modes:
         return policy
-    return NetworkPolicy(network_mode=NetworkMode.ALLOWLIST, allowed_hosts=[*policy.allowed_hosts, entry])
+    return NetworkPolicy(network_mode=NetworkMode.ALLOWLIST, allowed_hosts=[*policy.allowed_hosts, *missing])

@@ -21,6 +21,7 @@ from ..contracts.network import NetworkPolicy
 from ..contracts.phases import ENDABLE_PHASES, Phase
 from ..contracts.plan import ExecutionPlan
 from ..contracts.records import ProgressEvent
+from ..contracts.references import environment_id
 from ..contracts.request import EnvironmentSpec
 from ..contracts.task import TaskSpec
 from .boundary import failed
@@ -158,9 +159,11 @@ class PhaseScope:
         return resolve_variables({**spec.env_variables, **scoped})
 
     def run_policy(self) -> NetworkPolicy:
-        """The policy of the run phase as it is enforced: the model's endpoint can be reached."""
-        environment, request = self.environment(self.plan.environment), self.components.request
-        return with_model_access(self.plan.run_network_policy, request.model, environment.capabilities)
+        """The policy of the run phase as it is enforced: the model can be reached, also behind a server of the harness."""
+        capabilities, request = self.environment(self.plan.environment).capabilities, self.components.request
+        harness = self.components.harness
+        more = harness.run_hosts(environment_id(self.ref), capabilities.worker_host) if harness else []
+        return with_model_access(self.plan.run_network_policy, request.model, capabilities, more)
 
     def opening_policy(self) -> NetworkPolicy:
         """What the task's environment is opened with: its baseline, unless it could not be changed later."""

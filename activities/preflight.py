@@ -11,7 +11,7 @@ from temporalio import activity
 from ..contracts.activities import PREFLIGHT, PreflightInput, PreflightReport
 from ..contracts.benchmark import HarnessFreeBenchmark
 from ..contracts.component import local_path_fields
-from ..contracts.errors import AgentCompassError, ServiceUnreachableError, StageFailure
+from ..contracts.errors import AgentCompassError, ServiceUnreachableError, StageFailure, UsageError
 from ..contracts.launch import LaunchSpec
 from ..contracts.network import NetworkPolicy
 from ..contracts.request import EnvironmentSpec, RunRequest
@@ -117,6 +117,9 @@ def combination_problems(components: RequestComponents) -> list[str]:
         ]
     try:
         reason = components.harness.supports(request.environment, request.model)
+        components.harness.run_hosts("preflight", components.environment.capabilities.worker_host)
+    except UsageError as error:
+        reason = str(error)
     except Exception as error:  # extension code may raise anything; the component is named
         reason = describe(error)
     return [f"harness {request.harness.id!r} cannot be used here: {reason}"] if reason else []

@@ -30,6 +30,7 @@ from .environment import (
     OpenRequest,
     Output,
     ProcessStatus,
+    WorkerAddress,
 )
 from .errors import (
     AgentCompassError,
@@ -171,5 +172,6 @@ __all__ = [
     "UnknownComponentError",
     "Usage",
     "UsageError",
+    "WorkerAddress",
     "blocking",
 ]

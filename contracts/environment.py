@@ -41,6 +41,9 @@ class EnvironmentCapabilities(Contract):
     """False when the provider does not protect the host from the agent."""
     host_bound: bool = False
     """True when only workers on the machine that opened it can reach the sandbox."""
+    worker_host: str | None = None
+    """Under which programs in the sandbox reach the worker's machine, as far as their policy lets them; ``None``:
+    under no name that the provider knows."""
 
 
 class EnvironmentHandle(Contract):
@@ -64,6 +67,15 @@ class OpenRequest(Contract):
     labels: dict[str, str] = Field(default_factory=dict)
     """launch, request, task, attempt, execution, expiry (Unix seconds), temporal (which namespace knows
     the attempt), and keep when the sandbox is to outlive its attempt."""
+
+
+class WorkerAddress(Contract):
+    """How a server on the worker's machine is reached from inside a sandbox."""
+
+    host: str
+    """The name or address to call."""
+    bind: str
+    """The address of the worker's machine to listen on: no more of its networks than needed."""
 
 
 class Output(BaseModel):
@@ -142,6 +154,13 @@ class EnvironmentSession(abc.ABC):
     def variables(self) -> dict[str, str]:
         """What :meth:`add_variables` added."""
         return getattr(self, "_variables", {})
+
+    async def worker_address(self) -> WorkerAddress | None:
+        """Where programs inside reach a server of the worker's machine; ``None`` when they cannot.
+
+        Its ``host`` is that of :attr:`EnvironmentCapabilities.worker_host`.
+        """
+        return None
 
     @property
     @abc.abstractmethod
@@ -249,6 +268,10 @@ class Environment(Component[ParamsT]):
 
     capabilities: EnvironmentCapabilities = EnvironmentCapabilities()
     """Of the class, or set by an instance whose parameters decide, such as a remote engine."""
+
+    lease_seconds: float | None = None
+    """How long a sandbox may live without a sign of life of its attempt, when parameters say so; ``renew`` is
+    called several times in that time. ``None``: as long as the runtime finds right, a day."""
 
     async def preflight(self, spec: EnvironmentSpec) -> None:
         """Raise a ``UsageError`` or ``ServiceUnreachableError`` when it cannot work at all."""

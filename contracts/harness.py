@@ -37,6 +37,15 @@ class Harness(Component[ParamsT], Generic[ParamsT, SessionT]):
         del environment, model
         return None
 
+    def run_hosts(self, environment_id: str, worker_host: str | None) -> list[str]:
+        """What the run phase must reach beside the model's endpoint, as entries of ``allowed_hosts``.
+
+        Such as a server of its own on the worker's machine, which sandboxes know as ``worker_host``. Pure; also
+        asked at preflight, with an id of no sandbox. Raises a ``UsageError`` when it cannot work like that.
+        """
+        del environment_id, worker_host
+        return []
+
     def build_plan(self, task: TaskSpec, request: RunRequest) -> HarnessPlan:
         """Settings for this task. Pure: no clock, no files, no network."""
         del task, request

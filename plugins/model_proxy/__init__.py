@@ -1,7 +1,7 @@
 """An HTTP endpoint between an agent and its model: it has the key, counts, and stops at budgets."""
 
 from .calls import ProxiedCall
-from .params import ModelProxyParams
+from .params import LOOPBACK, ModelProxyParams
 from .proxy import ModelProxy
 
-__all__ = ["ModelProxy", "ModelProxyParams", "ProxiedCall"]
+__all__ = ["LOOPBACK", "ModelProxy", "ModelProxyParams", "ProxiedCall"]

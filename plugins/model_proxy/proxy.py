@@ -25,7 +25,7 @@ from ..models.transport import connection_reason, open_client
 from .assembly import assembled
 from .calls import ProxiedCall, used_up
 from .http_server import HttpRequest, Responder, serve_connection
-from .params import ModelProxyParams
+from .params import LOOPBACK, ModelProxyParams
 
 _ENDINGS = {
     "/chat/completions": ModelProtocol.OPENAI_CHAT,
@@ -66,7 +66,7 @@ class ModelProxy:
 
     async def __aenter__(self) -> Self:
         """Raises ``OSError`` when the address is taken."""
-        self._server = await asyncio.start_server(self._accept, self._params.bind, self._port)
+        self._server = await asyncio.start_server(self._accept, self._params.bind or LOOPBACK, self._port)
         return self
 
     async def __aexit__(

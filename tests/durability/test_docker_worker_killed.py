@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import time
@@ -15,6 +16,7 @@ from docker_engine import IMAGE, containers_of, require_engine
 from gated_runs import CONFIG, QUICK_HEARTBEAT
 from run_directory import status_of
 
+TIME_TO_LIVE = 10
 PACKAGE = Path(__file__).parents[1] / "support" / "followed_package"
 
 
@@ -82,6 +84,32 @@ def test_an_agent_in_a_container_survives_its_worker_and_ends_once(
         [attempt] = json.loads(detail.read_bytes())["attempts"].values()
         assert attempt["metrics"] == {"correct": True}
         assert len(created(client, launch, began)) == 1
+        assert containers_of(client, launch=launch) == []
+    finally:
+        for left in containers_of(client, launch=launch):
+            client.api.remove_container(left, force=True)
+
+
+def test_a_container_whose_worker_never_comes_back_ends_itself_and_not_before(
+    command_line: CommandLine, client: docker.DockerClient
+) -> None:
+    params = json.dumps({"image": IMAGE, "pull": "never", "time_to_live_seconds": TIME_TO_LIVE})
+    running = command_line.start(
+        *("run", "followed", "none", "none", "--env", "docker", "--env-params", params), env=env()
+    )
+    launch = running.launch_id
+    try:
+        [container] = wait_for("the container", lambda: containers_of(client, launch=launch))
+        wait_for("the agent", lambda: inside(client, container, "cat starts") == b"started\n")
+        lived_enough = time.monotonic() + 2 * TIME_TO_LIVE
+        wait_for("twice its time to live", lambda: time.monotonic() > lived_enough, 5 * TIME_TO_LIVE)
+        assert containers_of(client, launch=launch) == [container]
+
+        worker = running.worker_pid
+        running.kill()  # or it would start another worker
+        kill_and_wait(worker)
+        with contextlib.suppress(docker.errors.NotFound):  # it was faster
+            client.api.wait(container, timeout=60, condition="removed")
         assert containers_of(client, launch=launch) == []
     finally:
         for left in containers_of(client, launch=launch):

@@ -9,7 +9,7 @@ from ....contracts.environment import EnvironmentHandle, EnvironmentRecord, Open
 from ....contracts.network import NetworkMode
 from ....contracts.request import ResourceRequirements
 from ..shared.naming import file_name
-from . import scripts
+from . import lease, scripts
 from .params import DockerParams
 from .public_network import PublicNetwork
 
@@ -76,16 +76,21 @@ def labels_of(request: OpenRequest) -> dict[str, str]:
     return own | {f"{LABEL_PREFIX}{name}": value for name, value in request.labels.items()}
 
 
+def opening_labels(labels: dict[str, str]) -> dict[str, str]:
+    """The labels of the opening, of those that the engine knows; ``labels_of`` is the inverse."""
+    return {
+        name.removeprefix(LABEL_PREFIX): value
+        for name, value in labels.items()
+        if name.startswith(LABEL_PREFIX)
+    }
+
+
 def record_of(summary: dict[str, Any]) -> EnvironmentRecord:
     """A container, as the engine lists it, as an environment."""
     labels: dict[str, str] = summary["Labels"]
     return EnvironmentRecord(
         handle=handle_of(labels[ID_LABEL], summary["Id"]),
-        labels={
-            name.removeprefix(LABEL_PREFIX): value
-            for name, value in labels.items()
-            if name.startswith(LABEL_PREFIX)
-        },
+        labels=opening_labels(labels),
         created_at=float(summary["Created"]),
     )
 
@@ -96,6 +101,7 @@ def creation_config(
     """The argument of ``create_container_from_config``."""
     workdir = request.spec.setup.workdir or (image.workdir if image.workdir != "/" else "") or DEFAULT_WORKDIR
     user = params.user or image.user or "0"
+    seconds = lease.initial_seconds(request, params)
     volumes = [scripts.HOME, workdir, "/tmp"] if params.read_only else []
     host = api.create_host_config(
         # Nothing is reachable before a policy says so.
@@ -106,6 +112,8 @@ def creation_config(
         security_opt=["no-new-privileges"],
         privileged=False,
         read_only=params.read_only,
+        # When its time is over and everybody is gone, it goes without anybody's help.
+        auto_remove=seconds > 0,
         pids_limit=params.pids_limit,
         shm_size=params.shm_mb * _MIB,
         binds={
@@ -119,7 +127,7 @@ def creation_config(
     config: dict[str, Any] = api.create_container_config(
         image=image.id,
         entrypoint=[],
-        command=scripts.first_process(workdir, user),
+        command=scripts.first_process(seconds, workdir, user),
         # Not the user of commands: what an agent without root does cannot touch the first process.
         user="0:0",
         working_dir="/",

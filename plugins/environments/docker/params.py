@@ -68,6 +68,8 @@ class DockerParams(Contract):
     egress_image: str | None = None
     """An image with ``python3`` for the egress proxy of mode ``allowlist``; default: one made of the
     worker's own Python."""
+    time_to_live_seconds: int | None = Field(default=None, ge=10, le=30 * 24 * 3600)
+    """A container ends itself when its attempt has shown no sign of life for so long; default: a day."""
     max_output_bytes: int = Field(default=GIB, gt=0)
     """Bytes that one stream of one command may have; a command that writes more is ended."""
     grace_seconds: float = Field(default=2.0, ge=0, le=60)

@@ -22,6 +22,7 @@ from ....contracts.network import NetworkMode
 from ....contracts.request import EnvironmentSpec
 from ..shared.cancellation import finish
 from ..shared.variables import checked_variables
+from . import lease
 from .archive import ContainerFiles
 from .container import (
     ID_LABEL,
@@ -31,6 +32,7 @@ from .container import (
     VARIABLES_LABEL,
     ImageFacts,
     SandboxData,
+    opening_labels,
     record_of,
 )
 from .creation import Creation
@@ -41,6 +43,7 @@ from .images import provide_image
 from .network import NOTE, SandboxNetwork
 from .params import DockerParams
 from .preflight import check_engine, check_resources
+from .public_network import HOST_NAME
 from .sandbox import Sandbox, facts_of
 from .session import DockerSession
 from .transfer import Transfer
@@ -66,7 +69,13 @@ class Docker(Environment[DockerParams]):
 
     def __init__(self, params: DockerParams) -> None:
         super().__init__(params)
-        self.capabilities = self.capabilities.model_copy(update={"host_bound": self._engine.local})
+        self.capabilities = self.capabilities.model_copy(
+            update={
+                "host_bound": self._engine.local,
+                "worker_host": HOST_NAME if self._engine.local else None,
+            }
+        )
+        self.lease_seconds = params.time_to_live_seconds
 
     async def preflight(self, spec: EnvironmentSpec) -> None:
         """Raise ``UsageError`` for what this engine cannot do, ``ServiceUnreachableError`` without one."""
@@ -98,10 +107,8 @@ class Docker(Environment[DockerParams]):
         container = str(handle.data.get("container") or "")
 
         def look() -> tuple[Sandbox, dict[str, str], SandboxNetwork]:
-            facts = facts_of(self._engine, handle.id, container)
-            labels = facts["Config"]["Labels"] or {}
-            if labels.get(ID_LABEL) != handle.id:
-                raise ValueError(f"container {container[:12]} is not environment {handle.id!r}")
+            facts = self._facts(handle, container)
+            labels = facts["Config"]["Labels"]
             sandbox = Sandbox(self._engine, handle.id, SandboxData.of(facts))
             network = SandboxNetwork.found(sandbox, self._egress)
             if VARIABLES_LABEL not in labels:
@@ -123,10 +130,35 @@ class Docker(Environment[DockerParams]):
             if proxied:
                 await self._forget(container)
 
+    async def renew(self, handle: EnvironmentHandle, expires_at: float) -> None:
+        """Have the container end itself at that time and not before; a kept one never does."""
+        _require_ours(handle)
+        container = str(handle.data.get("container") or "")
+
+        def renew() -> None:
+            labels = opening_labels(self._facts(handle, container)["Config"]["Labels"])
+            try:
+                lease.renew(ContainerFiles(self._engine, container), labels, expires_at)
+            except EngineError:
+                self._facts(handle, container)  # it may have ended just now, which says more
+                raise
+
+        await self._engine.call(renew)
+
     async def list_environments(self, labels: dict[str, str] | None = None) -> list[EnvironmentRecord]:
         """Containers of this provider that carry all of ``labels``, the oldest first."""
         wanted = {f"{LABEL_PREFIX}{name}": value for name, value in (labels or {}).items()}
-        return sorted(await self._find(wanted), key=lambda record: record.created_at or 0.0)
+        found = await self._find(wanted)
+        ends = await self._engine.call(
+            lambda: [
+                lease.expires_at(ContainerFiles(self._engine, str(record.handle.data["container"])))
+                for record in found
+            ]
+        )
+        records = [
+            record.model_copy(update={"expires_at": end}) for record, end in zip(found, ends, strict=True)
+        ]
+        return sorted(records, key=lambda record: record.created_at or 0.0)
 
     @functools.cached_property
     def _engine(self) -> Engine:
@@ -135,6 +167,14 @@ class Docker(Environment[DockerParams]):
     @functools.cached_property
     def _egress(self) -> EgressProxy:
         return EgressProxy(self._engine, self.params.egress_image)
+
+    def _facts(self, handle: EnvironmentHandle, container: str) -> dict[str, Any]:
+        """What the engine knows of the running container of a handle. Raises ``EnvironmentLostError``."""
+        facts = facts_of(self._engine, handle.id, container)
+        labels = facts["Config"]["Labels"] = facts["Config"]["Labels"] or {}
+        if labels.get(ID_LABEL) != handle.id:
+            raise ValueError(f"container {container[:12]} is not environment {handle.id!r}")
+        return facts
 
     async def _image(self, request: OpenRequest) -> ImageFacts:
         transfer = Transfer()

@@ -10,6 +10,8 @@ from .engine import Engine
 NAME = "agentcompass"
 HOST_NAME = "host.docker.internal"
 """What the engine's machine is called inside."""
+_GATEWAY = "host-gateway"
+"""What the engine replaces by an address."""
 _OPTIONS = {"com.docker.network.bridge.enable_icc": "false"}
 
 
@@ -19,6 +21,12 @@ class PublicNetwork:
 
     id: str
     host_address: str
+
+    @property
+    def bind_address(self) -> str:
+        """Where a server on the engine's machine must listen for them to find it there."""
+        # A virtual machine's gateway leads to the loopback of its user's machine.
+        return "127.0.0.1" if self.host_address == _GATEWAY else self.host_address
 
     @property
     def extra_hosts(self) -> dict[str, str]:
@@ -39,9 +47,7 @@ def public_network(engine: Engine) -> PublicNetwork:
     gateways = [part["Gateway"] for part in network["IPAM"]["Config"] or [] if part.get("Gateway")]
     # An engine in a virtual machine of its own knows better where its user's machine is.
     inner = "Docker Desktop" in str(engine.info().get("OperatingSystem"))
-    return PublicNetwork(
-        network["Id"], "host-gateway" if inner or not gateways else gateways[0].partition("/")[0]
-    )
+    return PublicNetwork(network["Id"], _GATEWAY if inner or not gateways else gateways[0].partition("/")[0])
 
 
 def _named(engine: Engine) -> list[dict[str, Any]]:

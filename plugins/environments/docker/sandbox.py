@@ -15,6 +15,7 @@ from ..shared.packing import Owner
 from . import scripts
 from .archive import ContainerFiles
 from .container import SandboxData
+from .endings import reason_of_events, reason_of_state
 from .engine import CONFLICT, NOT_FOUND, Engine, EngineError
 from .frames import Line, LineDeadlineError
 
@@ -138,11 +139,11 @@ def facts_of(engine: Engine, environment_id: str, container: str) -> dict[str, A
         found: dict[str, Any] = engine.translated(engine.api.inspect_container, container or "-")
     except EngineError as error:
         if error.status == NOT_FOUND:
-            raise _lost(environment_id, "its container was removed") from None
+            raise _lost(environment_id, reason_of_events(engine, container)) from None
         raise
     state = found["State"]
     if not state["Running"]:
-        raise _lost(environment_id, _why_ended(state))
+        raise _lost(environment_id, reason_of_state(state))
     if state["Paused"]:
         raise _lost(environment_id, "its container is paused")
     return found
@@ -150,11 +151,3 @@ def facts_of(engine: Engine, environment_id: str, container: str) -> dict[str, A
 
 def _lost(environment_id: str, reason: str) -> EnvironmentLostError:
     return EnvironmentLostError(f"environment {environment_id!r} is gone: {reason}")
-
-
-def _why_ended(state: dict[str, Any]) -> str:
-    if state.get("OOMKilled"):
-        return "its container was ended because it ran out of memory"
-    if state.get("Status") == "created":
-        return "its container was never started"
-    return f"its container has ended with status {state.get('ExitCode')} at {state.get('FinishedAt')}"

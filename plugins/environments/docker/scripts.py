@@ -31,6 +31,6 @@ def invocation(name: str, *arguments: str) -> list[str]:
     return ["sh", "-c", 'eval "$AC_RUN"', name, *arguments]
 
 
-def first_process(workdir: str, owner: str) -> list[str]:
-    """The argument list of a sandbox's first process."""
-    return ["sh", "-c", 'eval "$1"', "init", text_of("init"), workdir, owner]
+def first_process(seconds: int, workdir: str, owner: str) -> list[str]:
+    """The argument list of a sandbox's first process, which ends after ``seconds`` unless renewed; 0: never."""
+    return ["sh", "-c", 'eval "$1"', "init", text_of("init"), str(seconds), workdir, owner]

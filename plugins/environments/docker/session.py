@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from ....contracts.environment import Command, EnvironmentSession, ExecResult, ProcessStatus
+from ....contracts.environment import Command, EnvironmentSession, ExecResult, ProcessStatus, WorkerAddress
 from ....contracts.network import NetworkMode, NetworkPolicy
 from ..shared.cancellation import finish
 from ..shared.packing import Owner
@@ -22,6 +22,7 @@ from .engine import EngineError
 from .execution import CommandLine, run_to_end
 from .network import SandboxNetwork
 from .params import DockerParams
+from .public_network import HOST_NAME, public_network
 from .sandbox import Sandbox
 
 T = TypeVar("T")
@@ -170,6 +171,13 @@ class DockerSession(EnvironmentSession):
         """The address of a port under which this machine reaches it, while the network is public."""
         address = await self._sandbox.in_thread(self._network.address)
         return f"http://{address}:{port}" if address else None
+
+    async def worker_address(self) -> WorkerAddress | None:
+        """The engine's machine, by the name that all sandboxes and the egress proxy have for it."""
+        if not self._sandbox.engine.local:
+            return None
+        network = await self._sandbox.in_thread(public_network, self._sandbox.engine)
+        return WorkerAddress(host=HOST_NAME, bind=network.bind_address)
 
     async def set_network_policy(self, policy: NetworkPolicy) -> None:
         """Switch the network of the living sandbox; connections that the policy forbids are cut."""

@@ -27,7 +27,7 @@ from .directory import PROVIDER, EnvironmentDirectory, Ledger
 from .execution import end_abandoned
 from .leftovers import end_everything
 from .params import HostProcessParams
-from .session import HostProcessSession
+from .session import LOOPBACK, HostProcessSession
 
 _log = logging.getLogger(__name__)
 _INSTEAD = "use an environment that isolates, such as docker"
@@ -41,7 +41,11 @@ class HostProcess(Environment[HostProcessParams]):
     Params: ClassVar[type[BaseModel]] = HostProcessParams
     quick_hooks = frozenset({"open", "close", "attach"})
     capabilities = EnvironmentCapabilities(
-        network_modes=[NetworkMode.PUBLIC], resources=[], isolated=False, host_bound=True
+        network_modes=[NetworkMode.PUBLIC],
+        resources=[],
+        isolated=False,
+        host_bound=True,
+        worker_host=LOOPBACK,
     )
 
     async def preflight(self, spec: EnvironmentSpec) -> None:

@@ -15,6 +15,7 @@ from ....contracts.environment import (
     EnvironmentSession,
     ExecResult,
     ProcessStatus,
+    WorkerAddress,
 )
 from ..shared.cancellation import finish
 from . import files
@@ -28,6 +29,7 @@ from .params import HostProcessParams
 
 P = ParamSpec("P")
 T = TypeVar("T")
+LOOPBACK = "127.0.0.1"
 
 
 class HostProcessSession(EnvironmentSession):
@@ -67,6 +69,10 @@ class HostProcessSession(EnvironmentSession):
             return await run_to_end(
                 execution, line, self._params, timeout_seconds=timeout_seconds, stdin=stdin
             )
+
+    async def worker_address(self) -> WorkerAddress:
+        """They are on the same machine."""
+        return WorkerAddress(host=LOOPBACK, bind=LOOPBACK)
 
     async def start_process(
         self,

@@ -10,7 +10,7 @@ from pydantic import JsonValue
 
 from ....contracts.context import AttemptContext
 from ....contracts.environment import EnvironmentSession, ProcessStatus
-from ....contracts.errors import ConfigurationError, StageFailure
+from ....contracts.errors import ConfigurationError, StageFailure, UsageError
 from ....contracts.harness import Harness
 from ....contracts.issues import Issue, IssueCode, IssuePhase, Severity
 from ....contracts.plan import HarnessPlan
@@ -24,7 +24,7 @@ from ...models.prices import price_of
 from .description import AgentDescription, TrajectoryFormat, load_description
 from .params import CliAgentParams
 from .processes import MAX_OUTPUT_BYTES, follow, install, read_output, tail_of
-from .proxied import open_proxy, proxy_state
+from .proxied import candidate_ports, open_proxy, proxy_state
 from .surroundings import Directories, find_directories, prompt_of, surroundings_of
 from .trajectories import ParsedTrajectory, UnreadableTrajectory, parse_trajectory, with_calls
 
@@ -71,6 +71,19 @@ class CliAgent(Harness[CliAgentParams, CliSession]):
         except ConfigurationError as error:
             return f"agent {self._agent.id!r}: {error}"
         return model_problem(model)
+
+    def run_hosts(self, environment_id: str, worker_host: str | None) -> list[str]:
+        """The addresses that the model proxy may get. Raises ``UsageError`` when it would be unreachable."""
+        proxy = self.params.proxy
+        if proxy is None:
+            return []
+        host = proxy.host or worker_host
+        if host is None:
+            raise UsageError(
+                "this environment does not say how it reaches the worker's machine; give proxy.host, and "
+                "proxy.bind, an address of this machine"
+            )
+        return [f"{host}:{port}" for port in candidate_ports(environment_id)]
 
     def _protocol(self, model: ModelSpec) -> ModelProtocol:
         """The model's protocol; where it names none, the one that the agent prefers."""
@@ -124,7 +137,7 @@ class CliAgent(Harness[CliAgentParams, CliSession]):
             found = await proxy_state(context)
             session.calls = found.calls if found else []
             return
-        async with open_proxy(model, self.params.proxy, session.env.handle.id, context) as opened:
+        async with open_proxy(model, self.params.proxy, session.env, context) as opened:
             proxy, seen, token = opened
             session.calls = proxy.calls
             await self._drive(session, prepared, seen, self._protocol(model), token, context, proxy)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import hashlib
 import hmac
 import time
@@ -13,13 +14,15 @@ from pydantic import Field, ValidationError
 
 from ....contracts.base import Contract
 from ....contracts.context import AttemptContext
+from ....contracts.environment import EnvironmentSession
 from ....contracts.errors import StageFailure
 from ....contracts.issues import IssuePhase
 from ....contracts.request import ModelSpec
-from ...model_proxy import ModelProxy, ModelProxyParams, ProxiedCall
+from ...model_proxy import LOOPBACK, ModelProxy, ModelProxyParams, ProxiedCall
 
 ADDRESS_TAKEN = "cli_agent.proxy_address_taken"
-_FIRST_PORT, _PORTS, _TRIES = 20_000, 12_000, 64
+ADDRESS_UNUSABLE = "cli_agent.proxy_address_unusable"
+_FIRST_PORT, _PORTS, _TRIES = 20_000, 12_000, 16
 """Below the ports that systems give to outgoing connections."""
 _PATIENCE_SECONDS = 30.0
 """How long a worker that takes over waits for the one before to let go of the port."""
@@ -59,12 +62,15 @@ async def proxy_state(context: AttemptContext) -> ProxyState | None:
 
 @contextlib.asynccontextmanager
 async def open_proxy(
-    spec: ModelSpec, params: ModelProxyParams, environment_id: str, context: AttemptContext
+    spec: ModelSpec, params: ModelProxyParams, env: EnvironmentSession, context: AttemptContext
 ) -> AsyncIterator[tuple[ModelProxy, ModelSpec, str]]:
     """The proxy, and the model as the agent sees it: its address and its token.
 
-    Raises ``StageFailure`` when the address that the agent knows is taken by somebody else.
+    Raises ``StageFailure`` when the address that the agent knows is taken by somebody else, or is none of
+    this machine.
     """
+    host, params = await _addressed(params, env)
+    environment_id = env.handle.id
     key = context.resolve_secret(spec.api_key)
     found = await proxy_state(context)
     calls = found.calls if found else []
@@ -82,11 +88,13 @@ async def open_proxy(
             proxy = ModelProxy(spec, key, token, params, port=port, calls=calls, on_call=save)
             try:
                 await proxy.__aenter__()
-            except OSError:
+            except OSError as error:
+                if error.errno != errno.EADDRINUSE:
+                    raise _unusable(params, error) from None
                 continue
             try:
                 await save()
-                seen = spec.model_copy(update={"base_url": f"http://{params.host}:{port}/v1", "api_key": ""})
+                seen = spec.model_copy(update={"base_url": f"http://{host}:{port}/v1", "api_key": ""})
                 yield proxy, seen, token
             finally:
                 await proxy.__aexit__(None, None, None)
@@ -95,3 +103,24 @@ async def open_proxy(
             message = f"the model proxy cannot listen on {params.bind}: {len(ports)} ports are taken"
             raise StageFailure.fatal(IssuePhase.RUN, ADDRESS_TAKEN, message)
         await asyncio.sleep(0.2)
+
+
+async def _addressed(params: ModelProxyParams, env: EnvironmentSession) -> tuple[str, ModelProxyParams]:
+    """The host that the agent calls, and the parameters with the address to listen on."""
+    found = None if params.host and params.bind else await env.worker_address()
+    host, bind = (
+        params.host or (found.host if found else ""),
+        params.bind or (found.bind if found else LOOPBACK),
+    )
+    if not host:  # preflight has looked, so that was said of another worker's machine
+        message = "the environment does not say how it reaches this worker's machine; give proxy.host"
+        raise StageFailure.fatal(IssuePhase.RUN, ADDRESS_UNUSABLE, message)
+    return host, params.model_copy(update={"bind": bind})
+
+
+def _unusable(params: ModelProxyParams, error: OSError) -> StageFailure:
+    message = (
+        f"the model proxy cannot listen on {params.bind}: {error.strerror or error}; give proxy.host and "
+        "proxy.bind, under which environments reach this machine"
+    )
+    return StageFailure.fatal(IssuePhase.RUN, ADDRESS_UNUSABLE, message)

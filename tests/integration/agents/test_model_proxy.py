@@ -15,7 +15,7 @@ from agent_runs import context_for, request_for, run_hooks, task
 from model_server import ModelServer, Reply
 from own_agent import describe
 
-from agentcompass.contracts import EnvironmentSession, Severity, Usage
+from agentcompass.contracts import EnvironmentSession, Severity, Usage, UsageError
 from agentcompass.plugins.harnesses.cli_agent import CliAgent, CliAgentParams
 from agentcompass.plugins.harnesses.cli_agent.proxied import candidate_ports
 from agentcompass.plugins.model_proxy import ModelProxy, ModelProxyParams, ProxiedCall
@@ -257,10 +257,32 @@ async def test_a_port_that_is_taken_is_passed_over(
 def test_a_loopback_address_is_refused_for_environments_elsewhere(tmp_path: Path) -> None:
     request = request_for("http://127.0.0.1:1/v1")
     docker = request.environment.model_copy(update={"id": "docker"})
-    refusal = own(describe(tmp_path)).supports(docker, request.model)
+    refusal = own(describe(tmp_path), host="127.0.0.1").supports(docker, request.model)
     assert refusal == "proxy.host '127.0.0.1' is not this machine inside environment 'docker'"
     named = own(describe(tmp_path), host="host.docker.internal", bind="0.0.0.0")
     assert named.supports(docker, request.model) is None
+    assert own(describe(tmp_path)).supports(docker, request.model) is None
+
+
+def test_the_addresses_of_the_proxy_are_known_before_it_is_there(tmp_path: Path) -> None:
+    ports = candidate_ports("ac-1")
+    assert own(describe(tmp_path)).run_hosts("ac-1", "box") == [f"box:{port}" for port in ports]
+    named = own(describe(tmp_path), host="10.0.0.1")
+    assert named.run_hosts("ac-1", "box")[0].startswith("10.0.0.1:")
+    with pytest.raises(UsageError, match=r"give proxy.host, and proxy.bind"):
+        own(describe(tmp_path)).run_hosts("ac-1", None)
+    without = CliAgent(CliAgentParams.model_validate({"description": str(describe(tmp_path))}))
+    assert without.run_hosts("ac-1", None) == []
+
+
+async def test_an_address_of_another_machine_is_named(
+    env: EnvironmentSession, server: ModelServer, tmp_path: Path
+) -> None:
+    agent = own(describe(tmp_path), bind="192.0.2.77")
+    result = await run_hooks(agent, env, request_for(server.base_url), task(), context_for())
+    [problem] = [issue for issue in result.issues if issue.severity is Severity.FATAL]
+    assert problem.code == "cli_agent.proxy_address_unusable"
+    assert "cannot listen on 192.0.2.77" in problem.message and "proxy.bind" in problem.message
 
 
 def test_calls_are_json(tmp_path: Path) -> None:
