@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 
+from .hook_calls import abandoned_hooks
 from .services import Services
 
 SHARED_SECONDS = 60.0
@@ -23,6 +24,7 @@ async def keep_counting(services: Services, *, seconds: float = HOST_SECONDS) ->
     next_look: dict[str, float] = {}
     unable: set[str] = set()
     while True:
+        services.metrics.hooks_abandoned(abandoned_hooks())
         for provider, environment in list(services.environments_used.items()):
             if provider in unable or loop.time() < next_look.get(provider, 0.0):
                 continue

@@ -12,9 +12,13 @@ import abc
 import asyncio
 import contextvars
 import logging
+import os
+import platform
 import threading
 from collections.abc import Callable, Coroutine
 from typing import Any, Generic, TypeVar
+
+from temporalio.exceptions import ApplicationError
 
 from ..contracts.component import is_blocking
 
@@ -24,10 +28,39 @@ Hook = Callable[..., Coroutine[Any, Any, T]]
 HOOK_FAILURES = (Exception, SystemExit, asyncio.CancelledError)
 """What a hook may raise: anything. Also ``sys.exit``, which must not end the worker."""
 
+MOST_ABANDONED = 32
+"""Abandoned threads of a process at once. With so many it starts no further hook in a thread: another worker
+may take the phase, and what this one has left to itself grows no further."""
+
 PATIENCE_SECONDS = 10.0
 """What a cancelled hook gets to end in order: to end what it started in a slow sandbox, say."""
 
 _log = logging.getLogger(__name__)
+
+
+class _Abandoned:
+    """The threads that were left to themselves and have not ended. Safe from any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._threads: set[threading.Thread] = set()
+
+    def add(self, thread: threading.Thread) -> None:
+        with self._lock:
+            self._threads.add(thread)
+
+    def count(self) -> int:
+        with self._lock:
+            self._threads = {thread for thread in self._threads if thread.is_alive()}
+            return len(self._threads)
+
+
+_ABANDONED = _Abandoned()
+
+
+def abandoned_hooks() -> int:
+    """How many hooks of this process were left to themselves in threads, and have not ended since."""
+    return _ABANDONED.count()
 
 
 def raise_if_cancelled(error: BaseException) -> None:
@@ -35,6 +68,16 @@ def raise_if_cancelled(error: BaseException) -> None:
     task = asyncio.current_task()
     if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
         raise error
+
+
+def _require_room() -> None:
+    count = _ABANDONED.count()
+    if count >= MOST_ABANDONED:
+        raise ApplicationError(
+            f"{count} hooks of worker process {os.getpid()} on {platform.node()} were cancelled and do not end; "
+            "it starts no other one in a thread until they do, or until it is started again",
+            type="hooks_do_not_end",
+        )
 
 
 def _log_abandoned(name: str) -> None:
@@ -47,7 +90,11 @@ async def call_hook(
     abandoned: Callable[[str], None] = _log_abandoned,
     patience: float = PATIENCE_SECONDS,
 ) -> T:
-    """Call a hook. ``abandoned`` hears the name of one that was cancelled and does not end."""
+    """Call a hook. ``abandoned`` hears the name of one that was cancelled and does not end.
+
+    Raises ``ApplicationError`` (``hooks_do_not_end``, to be tried again elsewhere or later) when so many threads
+    of this process were abandoned that it starts no other one.
+    """
     # The hook's exit must come out here: raised through a task, it would end the event loop.
     call: _Call[T] = _ThreadCall(hook, arguments) if is_blocking(hook) else _TaskCall(hook, arguments)
     done = call.start()
@@ -59,6 +106,7 @@ async def call_hook(
             await asyncio.wait([done], timeout=patience)
         finally:
             if not done.done():
+                call.abandon()
                 abandoned(getattr(hook, "__name__", "a hook"))
         raise
     return call.outcome()
@@ -80,6 +128,9 @@ class _Call(abc.ABC, Generic[T]):
     @abc.abstractmethod
     def cancel(self) -> None:
         """Ask the hook to end."""
+
+    def abandon(self) -> None:
+        """Nobody waits for it any more."""
 
     def outcome(self) -> T:
         """What the hook returned. Raises what it raised."""
@@ -112,10 +163,17 @@ class _ThreadCall(_Call[T]):
         self._caller = asyncio.get_running_loop()
         self._done: asyncio.Future[None] = self._caller.create_future()
         self._inner: tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]] | None = None
+        _require_room()
         context = contextvars.copy_context()
         name = f"hook {getattr(self._hook, '__name__', '')}"
-        threading.Thread(target=context.run, args=(self._in_thread,), name=name, daemon=True).start()
+        # A daemon: neither draining nor the end of the process waits for it.
+        self._thread = threading.Thread(target=context.run, args=(self._in_thread,), name=name, daemon=True)
+        self._thread.start()
         return self._done
+
+    def abandon(self) -> None:
+        _ABANDONED.add(self._thread)
+        _log.warning("%d hooks of this worker do not end", _ABANDONED.count())
 
     def cancel(self) -> None:
         """Cancels what the hook awaits, if it awaits anything."""

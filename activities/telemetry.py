@@ -41,6 +41,9 @@ class WorkerMetrics:
         self._existing = meter.create_gauge(
             "agentcompass_environments_open", "Environments that exist at a provider, seen from this worker"
         )
+        self._abandoned = meter.create_gauge(
+            "agentcompass_hooks_abandoned", "Blocking hooks of this worker that were cancelled and do not end"
+        )
         self._calls = meter.create_counter("agentcompass_model_calls", "Answered model calls")
         self._tokens = meter.create_counter("agentcompass_model_tokens", "Tokens of models, by kind")
         self._cost = meter.create_counter(
@@ -76,6 +79,10 @@ class WorkerMetrics:
     def environments_existing(self, provider: str, host: str, count: int) -> None:
         """Show how many there are; ``host`` is empty for a provider that all workers share."""
         self._existing.set(count, {"environment": provider, "host": host})
+
+    def hooks_abandoned(self, count: int) -> None:
+        """Show how many there are now."""
+        self._abandoned.set(count)
 
     def model_calls(self, request: RunRequest, steps: Sequence[TrajectoryStep]) -> None:
         """Count tokens and cost of an agent's steps; steps without usage count for nothing."""

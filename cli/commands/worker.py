@@ -24,5 +24,9 @@ def worker(flags: WorkerFlags) -> int:
 
     from ...worker import run_worker
 
-    asyncio.run(run_worker(options))
+    # Not asyncio.run: at the end that waits for every task, and for every thread of its pool. A hook that was left
+    # to itself ends neither. The process leaves without them.
+    loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)
+    loop.run_until_complete(run_worker(options))
     return 0

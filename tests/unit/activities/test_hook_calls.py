@@ -10,8 +10,10 @@ from contextvars import ContextVar
 from typing import Any
 
 import pytest
+from temporalio.exceptions import ApplicationError
 
-from agentcompass.activities.hook_calls import call_hook
+from agentcompass.activities import hook_calls
+from agentcompass.activities.hook_calls import abandoned_hooks, call_hook
 from agentcompass.contracts.component import blocking
 
 KINDS = pytest.mark.parametrize("kind", [lambda hook: hook, blocking], ids=["async", "blocking"])
@@ -105,6 +107,39 @@ async def test_many_hanging_threads_leave_room_for_everything_else() -> None:
     finally:
         let_go.set()
         await asyncio.gather(*hanging)
+
+
+async def test_with_too_many_abandoned_threads_no_other_one_is_started(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    let_go = threading.Event()
+    before = abandoned_hooks()
+    monkeypatch.setattr(hook_calls, "MOST_ABANDONED", before + 2)
+
+    @blocking
+    async def hang() -> str:
+        let_go.wait()
+        return "ended"
+
+    try:
+        for _ in range(2):
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.05):
+                    await call_hook(hang, patience=0)
+        assert abandoned_hooks() == before + 2
+        with pytest.raises(ApplicationError, match=f"{before + 2} hooks of worker process") as refused:
+            await call_hook(hang)
+        assert not refused.value.non_retryable  # elsewhere, or later, it can be started
+        assert await call_hook(hang_not) == "still served"
+    finally:
+        let_go.set()
+    while abandoned_hooks() > before:  # noqa: ASYNC110  # threads announce no end
+        await asyncio.sleep(0.01)
+    assert await call_hook(hang) == "ended"
+
+
+async def hang_not() -> str:
+    return "still served"
 
 
 def test_a_thread_that_hangs_does_not_keep_its_process() -> None:

@@ -130,6 +130,8 @@ async def test_environments_are_counted_at_the_provider_and_failures_do_not_end_
     await asyncio.wait_for(asyncio.gather(local.asked.wait(), shared.asked.wait()), 10)
     await asyncio.sleep(0)
     counting.cancel()
-    seen = [(value, labels) for _, value, labels in recorded()]
+    found = recorded()
+    assert "agentcompass_hooks_abandoned" in {name for name, _, _ in found}
+    seen = [(value, labels) for _, value, labels in found]
     assert (5, {"environment": "shared", "host": ""}) in seen
     assert (2, {"environment": "local", "host": "host/one"}) in seen

@@ -17,6 +17,7 @@ from agentcompass.contracts import (
     TaskInput,
     TaskSpec,
 )
+from agentcompass.contracts.component import blocking
 from agentcompass.plugins.models.factory import create_model_client
 
 from .script import RowsParams, act, row_of
@@ -129,3 +130,22 @@ class SlowRows(Rows):
 
     id = "rows_slow"
     quick_hooks = frozenset()
+
+
+class BlockingRows(SlowRows):
+    """Judges in a thread."""
+
+    id = "rows_blocking"
+
+    @blocking
+    async def evaluate(
+        self,
+        task: TaskSpec,
+        prepared: PreparedTask,
+        result: RunResult,
+        request: RunRequest,
+        plan: ExecutionPlan,
+        env: EnvironmentSession | None,
+        context: AttemptContext,
+    ) -> RunResult:
+        return await super().evaluate(task, prepared, result, request, plan, env, context)

@@ -8,6 +8,7 @@ def register(registry: Registry) -> None:
     registry.benchmark("rows", "rows_evaluation.benchmark:Rows")
     registry.benchmark("rows_free", "rows_evaluation.benchmark:RowsFree")
     registry.benchmark("rows_slow", "rows_evaluation.benchmark:SlowRows")
+    registry.benchmark("rows_blocking", "rows_evaluation.benchmark:BlockingRows")
     registry.benchmark("rows_free_slow", "rows_evaluation.benchmark:SlowRowsFree")
     registry.environment("switching", "rows_evaluation.environment:Switching")
     registry.environment("fixed", "rows_evaluation.environment:Fixed")

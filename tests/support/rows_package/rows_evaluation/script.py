@@ -3,13 +3,15 @@
 An action is a word, or a shell command for hooks that have an environment:
 ``fatal:CODE``, ``error:CODE``, ``warning:CODE`` raise a named failure; ``report-fatal:CODE`` and so on
 report it and go on; ``raise``, ``exit``, ``cancel``, ``timeout``, ``lost``, ``none``, ``forever`` say what
-they do; ``sh:COMMAND`` runs a command and prints what it printed into the result.
+they do, ``stubborn`` goes on although it is cancelled, ``hang`` blocks its thread; ``sh:COMMAND`` runs a command and prints what it printed into the result.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import sys
+import threading
 
 from pydantic import Field
 
@@ -98,6 +100,12 @@ async def act(row: Row, hook: str, context: AttemptContext, env: EnvironmentSess
         raise TimeoutError(f"{hook} waited too long")
     elif word == "lost":
         raise EnvironmentLostError(f"{hook} lost it")
+    elif word == "stubborn":
+        while True:
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.Event().wait()
+    elif word == "hang":
+        threading.Event().wait()
     elif word == "forever":
         await asyncio.Event().wait()
     return ""
