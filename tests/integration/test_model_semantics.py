@@ -6,7 +6,7 @@ import asyncio
 import json
 from pathlib import Path
 
-from command_line import CommandLine, wait_for
+from command_line import CommandLine, kill_and_wait, wait_for
 from model_answers import Reply
 from model_server import ModelServer
 from row_runs import finish, make_command_line, start_rows
@@ -76,7 +76,7 @@ async def test_a_judge_whose_key_is_refused_pauses_the_run_and_the_agent_works_o
 async def test_a_refused_judge_in_the_agents_environment_costs_nothing_but_what_vanished(
     embedded_home: Path, tmp_path: Path
 ) -> None:
-    """The worker is another one after the key was mended; one environment is removed while the run is paused."""
+    """The worker is killed while the run is paused, and one environment removed."""
     line = make_command_line(embedded_home, tmp_path)
     log = tmp_path / "agent.log"
     tasks = [
@@ -106,6 +106,7 @@ async def test_a_refused_judge_in_the_agents_environment_costs_nothing_but_what_
                 return "paused" in told and len(server.calls) == 2
 
             await asyncio.to_thread(wait_for, "both judges to be refused", both_wait)
+            await asyncio.to_thread(lambda: kill_and_wait(running.worker_pid))
             listed = await asyncio.to_thread(lambda: line.run("env", "list", "--launch", launch, "--json"))
             owned = {item["task"]: item["id"] for item in json.loads(listed.expect(0).stdout)}
             assert sorted(owned) == ["goes", "stays"]
