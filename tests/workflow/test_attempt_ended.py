@@ -11,6 +11,7 @@ from workflow_server import stage, until
 from agentcompass.activities.boundary import failed
 from agentcompass.contracts.activities import (
     ANY_PHASE,
+    BEGIN_ATTEMPT,
     COLLECT_ARTIFACTS,
     END_PHASE,
     EVALUATE,
@@ -132,12 +133,16 @@ async def test_what_a_phase_reported_before_it_failed_is_kept(client: Client) ->
     assert fakes.saved[0].issues == [CRASH, remark]
 
 
-async def test_an_execution_in_one_step_is_told_whichever_phase_it_is_in(client: Client) -> None:
+@pytest.mark.parametrize("begins", [False, True])
+async def test_an_execution_in_one_step_is_told_whichever_phase_it_is_in(
+    client: Client, begins: bool
+) -> None:
+    """Also one that is executed together with its planning."""
     gate = Gate()
     fakes = FakeActivities(plan=plan(quick_phases=[phase.value for phase in Phase]))
-    fakes.on(QUICK_EXECUTION, gate)
+    fakes.on(BEGIN_ATTEMPT if begins else QUICK_EXECUTION, gate)
     async with stage(client, fakes) as scene:
-        handle = await scene.attempt(impatient=True)
+        handle = await scene.attempt(impatient=True, in_one_step=begins)
         await gate.reached.wait()
         told = await handle.execute_update(END_UPDATE, EndAttempt(reason="stalled"), result_type=EndedPhase)
         [written] = fakes.inputs(END_PHASE)

@@ -53,7 +53,8 @@ async def test_only_the_evaluation_is_repeated_and_the_environment_is_held_meanw
     assert len(fakes.inputs(CLOSE_ENVIRONMENT)) == 1
     [opened] = fakes.inputs(CLOSE_ENVIRONMENT)
     assert [input.handle for input in fakes.inputs(HOLD_ENVIRONMENT)] == [opened.handle] * times
-    assert [(saved.retry_count, saved.issues) for saved in fakes.saved] == [(0, [])]
+    # On a busy machine a local activity may run again.
+    assert {(saved.retry_count, len(saved.issues)) for saved in fakes.saved} == {(0, 0)}
 
 
 async def stands(gate: Gate, number: int) -> bool:
@@ -74,7 +75,7 @@ async def test_an_environment_that_is_gone_meanwhile_has_the_attempt_executed_ag
         assert (await handle.result()).status == "completed"
     assert [input.ref.execution for input in fakes.inputs(RUN_HARNESS)] == [1, 2]
     assert [input.ref.execution for input in fakes.inputs(EVALUATE)] == [1, 1, 2]
-    [saved] = fakes.saved
+    saved = fakes.saved[-1]
     assert saved.retry_count == 0
     [told] = saved.issues
     assert (told.severity, told.code) == (Severity.WARNING, IssueCode.ENVIRONMENT_LOST)
