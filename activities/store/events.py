@@ -119,6 +119,7 @@ class EventSource:
         stage: str,
         scope: str,
         matched_pattern: str,
+        loss: int,
         retry_detail: str,
     ) -> ProgressEvent:
         """An execution was discarded and another one follows."""
@@ -130,9 +131,11 @@ class EventSource:
             "matched_pattern": matched_pattern,
             "retry_detail": retry_detail,
         }
+        if loss:
+            payload["loss"] = loss
         return self._make(
             "attempt_retry",
-            f"{attempt}:{retry}:{task_id}",
+            f"{attempt}:{f'loss{loss}' if loss else retry}:{task_id}",
             task_id,
             category,
             attempt=attempt,

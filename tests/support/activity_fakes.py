@@ -20,6 +20,7 @@ from agentcompass.activities.boundary import failed
 from agentcompass.contracts.activities import (
     ALL_ACTIVITIES,
     ANALYZE_TASKS,
+    BE_PRESENT,
     BEGIN_ATTEMPT,
     CLOSE_ENVIRONMENT,
     COLLECT_ARTIFACTS,
@@ -257,6 +258,7 @@ class FakeActivities:
             PLAN_ATTEMPT.name: lambda _: self._plan or plan(),
             OPEN_ENVIRONMENT.name: _opened,
             END_PHASE.name: lambda _: Done(),
+            BE_PRESENT.name: lambda _: Done(),
             SAVE_RETRY.name: lambda _: Done(),
             SAVE_ATTEMPT.name: self._save,
             FINALIZE_REQUEST.name: _finalized,
