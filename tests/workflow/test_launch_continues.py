@@ -26,6 +26,7 @@ from agentcompass.contracts.activities import (
     SAVE_LAUNCH_SUMMARY,
 )
 from agentcompass.contracts.workflows import (
+    BEGAN_MEMO,
     CANCEL_REQUEST_SIGNAL,
     CANCEL_SIGNAL,
     CANCEL_TASK_SIGNAL,
@@ -86,6 +87,9 @@ async def test_no_request_is_lost_or_repeated_and_slots_are_kept_to(client: Clie
         handle = await scene.launch(*named(*names), task_concurrency=3, continue_as_new_after=EVENTS)
         result = await handle.result()
         assert await continued(client, handle, 2)
+        first = client.get_workflow_handle(handle.id, run_id=handle.first_execution_run_id)
+        start = (await first.describe()).start_time
+        assert await (await handle.describe()).memo_value(BEGAN_MEMO) == start.isoformat()
     assert [(item.key, item.status) for item in result.requests] == [(name, "completed") for name in names]
     assert began(fakes) == names
     assert Counter(fakes.order) == dict.fromkeys(names, 3)
