@@ -85,8 +85,11 @@ class LaunchWorkflow:
                     raise
                 self._stop("cancelled", "cancelled")
         if result is None:
-            self._note_start()
-            workflow.continue_as_new(self._input.model_copy(update={"state": self._carried_over()}))
+            workflow.continue_as_new(
+                self._input.model_copy(update={"state": self._carried_over()}),
+                # For lists of launches: the runs that follow begin later than the launch did.
+                memo={BEGAN_MEMO: workflow.info().start_time.isoformat(), **workflow.memo()},
+            )
         self._state = result.status
         outcome = "refused" if result.refused else result.status
         found = [_OUTCOME.value_set(outcome)]
@@ -118,11 +121,6 @@ class LaunchWorkflow:
         if input.spec.is_plan and result.requests:
             result = await self._summarize(result)
         return result
-
-    def _note_start(self) -> None:
-        """For lists of launches: the runs that follow begin later than the launch did."""
-        if self._input.state is None:
-            workflow.upsert_memo({BEGAN_MEMO: workflow.info().start_time.isoformat()})
 
     def _carried_over(self) -> LaunchState:
         """The state for the next run, as it is at the very last moment."""
