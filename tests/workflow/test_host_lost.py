@@ -84,22 +84,15 @@ async def test_an_attempt_whose_host_is_gone_is_executed_again_elsewhere(client:
     assert [input.ref.execution for input in fakes.inputs(CLOSE_ENVIRONMENT)] == [2]
 
 
-async def test_losses_are_bounded_and_spend_no_retry(client: Client) -> None:
-    fakes = on_a_host(4, retry=retrying(1))
-    async with stage(client, fakes) as scene:
-        outcome = await (await scene.attempt(host_lost_after=SECONDS)).result()
-    assert outcome.status == "completed"
-    told = [(input.loss, input.retry, input.matched_pattern) for input in fakes.inputs(SAVE_RETRY)]
-    assert told == [(1, 0, "host_lost"), (2, 0, "host_lost"), (3, 0, "host_lost"), (0, 1, "fatal")]
-    assert (fakes.saved[0].ref.execution, fakes.saved[0].retry_count) == (5, 1)
-
-
-async def test_a_host_that_is_lost_again_and_again_is_the_attempts_issue(client: Client) -> None:
-    fakes = on_a_host(99)
+async def test_losses_are_bounded_and_the_next_one_is_a_retry_or_the_attempts_issue(client: Client) -> None:
+    fakes = on_a_host(99, retry=retrying(1))
     async with stage(client, fakes) as scene:
         outcome = await (await scene.attempt(host_lost_after=SECONDS)).result()
     assert outcome.fatal
     assert [found.code for found in fakes.saved[0].issues] == ["host_lost"]
+    told = [(input.loss, input.retry, input.matched_pattern) for input in fakes.inputs(SAVE_RETRY)]
+    assert told == [(1, 0, "host_lost"), (2, 0, "host_lost"), (3, 0, "host_lost"), (0, 1, "fatal")]
+    assert (fakes.saved[0].ref.execution, fakes.saved[0].retry_count) == (5, 1)
 
 
 async def test_only_the_evaluation_is_repeated_when_its_own_host_is_gone(client: Client) -> None:
