@@ -15,9 +15,11 @@ from pydantic import BaseModel, Field
 from .base import Contract
 from .environment import EnvironmentHandle
 from .issues import Issue
-from .launch import LaunchRuntime, LaunchSpec, RequestResult
+from .launch import LaunchRuntime, RequestResult
 from .launch_state import AwaitedRequests, AwaitRequestsInput
 from .launch_state import LaunchSummaryInput as LaunchSummaryInput
+from .launch_state import PreflightInput as PreflightInput
+from .launch_state import PreflightReport as PreflightReport
 from .launch_state import SavedLaunchSummary as SavedLaunchSummary
 from .phases import Phase
 from .plan import RetryPlan
@@ -52,21 +54,6 @@ class ActivityStub(Generic[InputT, OutputT]):
 
 class Done(Contract):
     """The output of an activity that has nothing to tell."""
-
-
-class PreflightInput(Contract):
-    """All requests of a launch, before anything is written."""
-
-    spec: LaunchSpec
-
-
-class PreflightReport(Contract):
-    """Problems that make the launch impossible; empty when it can start."""
-
-    problems: list[str] = Field(default_factory=list)
-    unreachable: list[str] = Field(default_factory=list)
-    """Services that do not answer: exit code 3 instead of 2."""
-    warnings: list[str] = Field(default_factory=list)
 
 
 class PrepareRequestInput(Contract):

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from .base import Contract
 from .dispatch import Share
-from .launch import LaunchResult, RequestResult
+from .launch import LaunchResult, LaunchSpec, RequestResult
 
 StopStatus = Literal["cancelled", "timed_out"]
 """How a launch or a request ends that was asked to."""
@@ -79,3 +79,18 @@ class SavedLaunchSummary(Contract):
     """The folder in which it lies."""
 
     path: str
+
+
+class PreflightInput(Contract):
+    """All requests of a launch, before anything is written."""
+
+    spec: LaunchSpec
+
+
+class PreflightReport(Contract):
+    """Problems that make the launch impossible; empty when it can start."""
+
+    problems: list[str] = Field(default_factory=list)
+    unreachable: list[str] = Field(default_factory=list)
+    """Services that do not answer: exit code 3 instead of 2."""
+    warnings: list[str] = Field(default_factory=list)
