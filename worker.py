@@ -27,6 +27,7 @@ from temporalio.worker import Interceptor, Worker, WorkerConfig
 from .activities.data_converter import data_converter
 from .activities.environment_census import keep_counting
 from .activities.host import home_folder, host_name
+from .activities.presence import Presence
 from .activities.reaper import Reaper, ReaperLoop
 from .activities.redaction import RedactingFilter
 from .activities.registration import activity_methods
@@ -42,7 +43,7 @@ from .cli.serving.health import Health, serving_health
 from .cli.serving.runtime import create_runtime
 from .cli.serving.tracing import tracing
 from .cli.worker_process import LaunchWorker
-from .contracts.workflows import POOL_QUEUE, launch_workflow_id
+from .contracts.workflows import POOL_QUEUE, launch_workflow_id, presence_queue
 from .plugins.registry import load_registry
 from .workflows.provider_pool import ProviderPoolWorkflow
 from .workflows.registration import WORKFLOWS
@@ -143,6 +144,13 @@ async def running_worker(
         if not settings.private:
             host: WorkerConfig = {**shared, "task_queue": settings.host_queue}
             await stack.enter_async_context(Worker(**host))
+            presence: WorkerConfig = {
+                **shared,
+                "task_queue": presence_queue(settings.host_queue),
+                "activities": [Presence().be_present],
+                "max_concurrent_activities": 2,
+            }
+            await stack.enter_async_context(Worker(**presence))
         if options.metrics_address is not None:
             counting = asyncio.create_task(keep_counting(services))
             stack.callback(counting.cancel)

@@ -3,19 +3,33 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
+from datetime import timedelta
 
-from temporalio.client import Client, WorkflowExecutionStatus
+from temporalio.client import (
+    Client,
+    WorkflowExecutionStatus,
+    WorkflowUpdateFailedError,
+    WorkflowUpdateRPCTimeoutOrCancelledError,
+)
 from temporalio.common import WorkflowIDConflictPolicy
 from temporalio.service import RPCError, RPCStatusCode
 
+from ..contracts.pool import LeaseRequest
 from ..contracts.workflows import (
+    ACQUIRE_UPDATE,
     POOL_QUEUE,
     POOL_WORKFLOW,
     RELEASE_SIGNAL,
+    PoolAnswer,
     PoolInput,
     pool_workflow_id,
 )
+
+_PATIENCE = timedelta(seconds=5)
+"""How long an attempt waits for the pool's word before it has itself told by a signal."""
+_log = logging.getLogger(__name__)
 
 
 class KnownPools:
@@ -43,6 +57,22 @@ class KnownPools:
         if answer:
             self.found.set()
         return answer
+
+
+async def ask_pool(client: Client, provider: str, request: LeaseRequest) -> PoolAnswer | None:
+    """Ask for a place and hear at once; ``None`` when there is no answer, and the pool has to be sent a signal.
+
+    A pool that is gone, one that continues as new in this moment, and one that too many ask at a time.
+    """
+    try:
+        answer: PoolAnswer = await client.get_workflow_handle(pool_workflow_id(provider)).execute_update(
+            ACQUIRE_UPDATE, request, result_type=PoolAnswer, rpc_timeout=_PATIENCE
+        )
+    except (RPCError, WorkflowUpdateFailedError, WorkflowUpdateRPCTimeoutOrCancelledError) as error:
+        # Also without any answer in time; asked again, a pool grants once more what it has granted.
+        _log.debug("the pool of %s did not answer: %s", provider, error)
+        return None
+    return answer
 
 
 async def release_place(client: Client, provider: str, workflow_id: str, environment_id: str) -> None:

@@ -164,6 +164,7 @@ class PrepareRequest:
             tasks_to_run=report.tasks_to_run,
             error_tasks=report.error_tasks,
             warning_tasks=report.warning_tasks,
+            kept_attempts=report.kept_attempts,
         )
         progress = open_progress(store.run_dir)
         await progress.emit([event])

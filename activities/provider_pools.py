@@ -19,10 +19,12 @@ from ..contracts.workflows import (
 )
 from .boundary import activity_boundary
 from .phase import phase_scope
-from .pool_client import is_running, start_pool
+from .pool_client import ask_pool, is_running, start_pool
 from .services import Services
 
 _AT_ONCE = 16
+_ASKING_AT_ONCE = 4
+"""A server takes ten updates of a workflow at a time, from all workers together."""
 
 
 class ProviderPools:
@@ -30,6 +32,7 @@ class ProviderPools:
 
     def __init__(self, services: Services) -> None:
         self._services = services
+        self._asking = asyncio.Semaphore(_ASKING_AT_ONCE)
 
     @activity.defn(name=REQUEST_LEASE.name)
     @activity_boundary
@@ -55,6 +58,10 @@ class ProviderPools:
         if rate and not self._services.settings.private:
             await start_pool(client, input.provider, ACQUIRE_SIGNAL, request)
             return LeaseAnswer(waits=True)
+        async with self._asking:
+            answer = await ask_pool(client, input.provider, request)
+        if answer is not None:
+            return LeaseAnswer(waits=answer.grant is None, grant=answer.grant)
         try:
             await client.get_workflow_handle(pool_workflow_id(input.provider)).signal(ACQUIRE_SIGNAL, request)
         except RPCError as error:

@@ -7,6 +7,7 @@ from typing import Any
 
 from .analyze import AnalyzeTasks
 from .await_attempts import AwaitAttempts
+from .await_requests import AwaitRequests
 from .begin_attempt import BeginAttempt
 from .collect_artifacts import CollectArtifacts
 from .end_phase import EndPhase
@@ -19,6 +20,7 @@ from .plan_attempt import PlanAttempt
 from .preflight import Preflight
 from .prepare_request import PrepareRequest
 from .prepare_task import PrepareTask
+from .presence import Presence
 from .provider_pools import ProviderPools
 from .quick_execution import QuickExecutions
 from .reap import ReapEnvironments
@@ -54,10 +56,12 @@ def activity_methods(services: Services) -> list[Callable[..., Any]]:
         save.save_attempt,
         AnalyzeTasks(services).analyze_tasks,
         AwaitAttempts(services).await_attempts,
+        AwaitRequests(services).await_requests,
         Finalize(services).finalize_request,
         SaveLaunchSummary().save_launch_summary,
         pools.request_lease,
         pools.grant_leases,
         pools.find_gone_holders,
+        Presence().be_present,
         ReapEnvironments(services).reap_environments,
     ]

@@ -61,6 +61,7 @@ class Save:
             stage=input.stage,
             scope="evaluate" if input.scope == RetryScope.EVALUATE else "attempt",
             matched_pattern=input.matched_pattern,
+            loss=input.loss,
             issues=input.issues,
             discarded_result=result,
             plan=plan,
@@ -78,6 +79,7 @@ class Save:
             stage=input.stage,
             scope=record.scope,
             matched_pattern=input.matched_pattern,
+            loss=input.loss,
             retry_detail=path,
         )
         await open_progress(input.ref.run_dir).emit([event])

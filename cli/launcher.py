@@ -22,6 +22,7 @@ from ..contracts.errors import UsageError
 from ..contracts.launch import OVER_STATES, LaunchResult, LaunchSpec, LaunchStatus
 from ..contracts.search_attributes import OUTCOME
 from ..contracts.workflows import (
+    BEGAN_MEMO,
     CLUSTER_QUEUE,
     LAUNCH_WORKFLOW,
     PAUSE_SIGNAL,
@@ -228,7 +229,8 @@ async def resume(launch_id: str) -> bool:
 async def list_launches(limit: int = 200) -> list[LaunchSummary]:
     """The launches that Temporal knows, latest first."""
     client: Client = (await open_connection()).client
-    query = f'WorkflowType = "{LAUNCH_WORKFLOW}"'
+    # A launch of many requests has several runs.
+    query = f'WorkflowType = "{LAUNCH_WORKFLOW}" AND ExecutionStatus != "ContinuedAsNew"'
     items = [item async for item in client.list_workflows(query, limit=limit)]
     running = [item.id for item in items if item.status is WorkflowExecutionStatus.RUNNING]
     states = await _states(client, running)
@@ -237,7 +239,8 @@ async def list_launches(limit: int = 200) -> list[LaunchSummary]:
         outcome = item.typed_search_attributes
         word = next((str(pair.value) for pair in outcome if pair.key.name == OUTCOME), "")
         ended = word or (item.status.name.lower() if item.status else "unknown")
-        started = item.start_time.astimezone()
+        began = await item.memo_value(BEGAN_MEMO, "")
+        started = (datetime.fromisoformat(str(began)) if began else item.start_time).astimezone()
         found.append(
             LaunchSummary(
                 launch_id=item.id.removeprefix("launch/"),

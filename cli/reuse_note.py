@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from ..activities.store import open_store, read_run_info, read_snapshot
+from ..activities.store.progress_log import read_events
 from ..contracts.errors import RecordError
 from ..contracts.launch import RequestResult, RequestStatus
 
@@ -39,4 +40,15 @@ def reuse_note(run_dir: Path) -> str:
     if source is None:
         return f"Nothing to reuse: {run_dir.parent} holds no earlier run with a finished task."
     finished = f"{snapshot.reused_tasks} of {snapshot.total_tasks} tasks" if snapshot else "finished tasks"
-    return f"Reused: {finished} from run {source.run_id}"
+    kept = _kept_attempts(run_dir)
+    beside = f", and {kept} attempts of tasks that get further ones" if kept else ""
+    return f"Reused: {finished}{beside} from run {source.run_id}"
+
+
+def _kept_attempts(run_dir: Path) -> int:
+    """Attempts that were taken over of tasks which are not finished by that."""
+    for event in read_events(run_dir / "progress.jsonl"):
+        if event.event == "reuse_loaded":
+            found = event.payload.get("kept_attempts", 0)
+            return found if isinstance(found, int) else 0
+    return 0

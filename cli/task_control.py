@@ -31,15 +31,25 @@ class Ending:
     phase: str
 
 
-async def locate(wanted: Wanted) -> tuple[Path, int]:
-    """Run directory and number of the attempt that is meant: the one that runs, else the last."""
+@dataclass(frozen=True)
+class Located:
+    """The attempt that is meant, where it lies, and how many other launches have one that could be."""
+
+    run_dir: Path
+    attempt: KnownAttempt
+    others: int
+
+
+async def locate(wanted: Wanted) -> Located:
+    """The attempt that is meant: the one that runs, else the last."""
     client = (await launcher.open_connection()).client
     found = await find_attempts(client, wanted)
     if not found:
         where = f"launch {wanted.launch_id}" if wanted.launch_id else "any launch that the server knows"
         raise UsageError(f"{wanted} was not started in {where}; give its run directory with --run-dir")
     known = choose_attempt(found, wanted)
-    return Path((await input_of(client, known)).ref.run_dir), known.attempt
+    launches = {item.launch_id for item in found}
+    return Located(Path((await input_of(client, known)).ref.run_dir), known, len(launches) - 1)
 
 
 async def end_attempt(wanted: Wanted, reason: str) -> Ending:

@@ -15,9 +15,16 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from temporalio.api.common.v1 import WorkflowExecution
-from temporalio.api.enums.v1 import EventType, PendingWorkflowTaskState, TaskQueueType, WorkerVersioningMode
+from temporalio.api.enums.v1 import (
+    EventType,
+    PendingActivityState,
+    PendingWorkflowTaskState,
+    TaskQueueType,
+    WorkerVersioningMode,
+)
 from temporalio.api.failure.v1 import Failure
 from temporalio.api.taskqueue.v1 import TaskQueue
+from temporalio.api.workflow.v1 import PendingActivityInfo
 from temporalio.api.workflowservice.v1 import (
     DescribeTaskQueueRequest,
     DescribeTaskQueueResponse,
@@ -42,6 +49,8 @@ MAX_ATTEMPTS = 20
 POLLED_WITHIN_SECONDS = 90.0
 """A worker polls at least once a minute; the server remembers those that are gone for five."""
 LONG_STEP_SECONDS = 60.0
+HOST_WAIT_SECONDS = 30.0
+"""Longer than a host is away that is only restarted."""
 RECENT_SECONDS = 120.0
 _LAST_EVENTS = 20
 _LOG_BYTES = 256_000
@@ -185,10 +194,33 @@ async def _of_workflow(
                 f"a step inside the worker has been going on for more than {LONG_STEP_SECONDS:g} s; {log}"
             )
     for activity in answer.pending_activities:
-        if activity.attempt > 1 and activity.HasField("last_failure"):
+        if waiting := _waiting_for_host(activity):
+            found.append(waiting)
+        elif activity.attempt > 1 and activity.HasField("last_failure"):
             problem = _first_line(await _message_of(client, activity.last_failure))
             found.append(f"activity {activity.activity_type.name} {RETRY_MARK}: {problem}")
     return found
+
+
+def _waiting_for_host(activity: PendingActivityInfo) -> str:
+    """A phase whose environment only one host has, and which nobody has taken for a while."""
+    queue, limit = (
+        activity.activity_options.task_queue.name,
+        activity.activity_options.schedule_to_start_timeout,
+    )
+    if activity.state != PendingActivityState.PENDING_ACTIVITY_STATE_SCHEDULED or not queue.startswith(
+        "host/"
+    ):
+        return ""
+    seconds = time.time() - activity.scheduled_time.ToSeconds()
+    if seconds < min(HOST_WAIT_SECONDS, limit.ToSeconds() / 2 or HOST_WAIT_SECONDS):
+        return ""
+    then = (
+        f"given up after {limit.ToSeconds()} s if it is gone"
+        if limit.ToSeconds()
+        else "waited for without end"
+    )
+    return f"{activity.activity_type.name} waits for a worker of {queue}, which is {then}"
 
 
 async def _last_task_failure(client: Client, workflow_id: str) -> str:

@@ -15,7 +15,12 @@ from pydantic import BaseModel, Field
 from .base import Contract
 from .environment import EnvironmentHandle
 from .issues import Issue
-from .launch import LaunchResult, LaunchRuntime, LaunchSpec, RequestResult
+from .launch import LaunchRuntime, RequestResult
+from .launch_state import AwaitedRequests, AwaitRequestsInput
+from .launch_state import LaunchSummaryInput as LaunchSummaryInput
+from .launch_state import PreflightInput as PreflightInput
+from .launch_state import PreflightReport as PreflightReport
+from .launch_state import SavedLaunchSummary as SavedLaunchSummary
 from .phases import Phase
 from .plan import RetryPlan
 from .records import RunStatus, TemporalInfo
@@ -23,7 +28,16 @@ from .references import AttemptRef as AttemptRef
 from .references import ExecutionRef as ExecutionRef
 from .references import environment_id as environment_id
 from .request import AttemptsSpec, EvaluationMode, RunRequest
-from .upkeep import GoneHolders, GrantInput, HoldersInput, LeaseAnswer, LeaseInput, ReapInput, SweepReport
+from .upkeep import (
+    GoneHolders,
+    GrantInput,
+    HoldersInput,
+    LeaseAnswer,
+    LeaseInput,
+    PresenceInput,
+    ReapInput,
+    SweepReport,
+)
 
 InputT = TypeVar("InputT", bound=BaseModel)
 OutputT = TypeVar("OutputT", bound=BaseModel)
@@ -40,21 +54,6 @@ class ActivityStub(Generic[InputT, OutputT]):
 
 class Done(Contract):
     """The output of an activity that has nothing to tell."""
-
-
-class PreflightInput(Contract):
-    """All requests of a launch, before anything is written."""
-
-    spec: LaunchSpec
-
-
-class PreflightReport(Contract):
-    """Problems that make the launch impossible; empty when it can start."""
-
-    problems: list[str] = Field(default_factory=list)
-    unreachable: list[str] = Field(default_factory=list)
-    """Services that do not answer: exit code 3 instead of 2."""
-    warnings: list[str] = Field(default_factory=list)
 
 
 class PrepareRequestInput(Contract):
@@ -253,6 +252,8 @@ class SaveRetryInput(Contract):
     scope: str
     matched_pattern: str
     issues: list[Issue]
+    loss: int = Field(default=0, ge=0)
+    """Counts what was lost with its host, which is no retry; 0 for a retry."""
 
 
 class SaveAttemptInput(Contract):
@@ -314,22 +315,6 @@ class FinalizeInput(Contract):
     error: str = ""
 
 
-class LaunchSummaryInput(Contract):
-    """Write ``launch_summary.json`` and its table. Times are ISO 8601, UTC."""
-
-    results_dir: str
-    name: str
-    result: LaunchResult
-    started_at: str
-    finished_at: str
-
-
-class SavedLaunchSummary(Contract):
-    """The folder in which it lies."""
-
-    path: str
-
-
 class AwaitAttemptsInput(Contract):
     """Attempt workflows that an earlier run of the request workflow started."""
 
@@ -372,11 +357,13 @@ SAVE_RETRY = ActivityStub("save_retry", SaveRetryInput, Done)
 SAVE_ATTEMPT = ActivityStub("save_attempt", SaveAttemptInput, AttemptOutcome)
 ANALYZE_TASKS = ActivityStub("analyze_tasks", AnalyzeTasksInput, AnalyzedTasks)
 AWAIT_ATTEMPTS = ActivityStub("await_attempts", AwaitAttemptsInput, AwaitedAttempts)
+AWAIT_REQUESTS = ActivityStub("await_requests", AwaitRequestsInput, AwaitedRequests)
 FINALIZE_REQUEST = ActivityStub("finalize_request", FinalizeInput, RequestResult)
 SAVE_LAUNCH_SUMMARY = ActivityStub("save_launch_summary", LaunchSummaryInput, SavedLaunchSummary)
 REQUEST_LEASE = ActivityStub("request_lease", LeaseInput, LeaseAnswer)
 GRANT_LEASES = ActivityStub("grant_leases", GrantInput, GoneHolders)
 FIND_GONE_HOLDERS = ActivityStub("find_gone_holders", HoldersInput, GoneHolders)
+BE_PRESENT = ActivityStub("be_present", PresenceInput, Done)
 REAP_ENVIRONMENTS = ActivityStub("reap_environments", ReapInput, SweepReport)
 
 ALL_ACTIVITIES: tuple[ActivityStub[Any, Any], ...] = (
@@ -401,10 +388,12 @@ ALL_ACTIVITIES: tuple[ActivityStub[Any, Any], ...] = (
     SAVE_ATTEMPT,
     ANALYZE_TASKS,
     AWAIT_ATTEMPTS,
+    AWAIT_REQUESTS,
     FINALIZE_REQUEST,
     SAVE_LAUNCH_SUMMARY,
     REQUEST_LEASE,
     GRANT_LEASES,
     FIND_GONE_HOLDERS,
+    BE_PRESENT,
     REAP_ENVIRONMENTS,
 )

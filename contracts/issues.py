@@ -92,6 +92,7 @@ class IssueCode(StrEnum):
     CLEANUP_FAILED = "cleanup_failed"
     ENDED_BY_OPERATOR = "ended_by_operator"
     WORKER_LOST = "worker_lost"
+    HOST_LOST = "host_lost"
     CANCELLED = "cancelled"
     INTERNAL_ERROR = "internal_error"
 
@@ -140,6 +141,7 @@ ISSUE_CODES: dict[IssueCode, str] = {
     IssueCode.CLEANUP_FAILED: "An environment or session could not be closed.",
     IssueCode.ENDED_BY_OPERATOR: "An operator ended the phase (`agentcompass end`); what it left is evaluated.",
     IssueCode.WORKER_LOST: "Infrastructure failed for longer than its bounds allow.",
+    IssueCode.HOST_LOST: "No worker of the environment's host was there (`host_lost_after_seconds`), several times over.",
     IssueCode.CANCELLED: "The attempt was cancelled.",
     IssueCode.INTERNAL_ERROR: "AgentCompass itself failed; please report it.",
 }

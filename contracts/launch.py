@@ -20,6 +20,8 @@ class LaunchRuntime(Contract):
     cleanup_grace_seconds: float = Field(default=30, ge=0, le=MAX_SECONDS)
     heartbeat_timeout_seconds: float = Field(default=30, ge=2, le=MAX_SECONDS)
     """How long a silent worker keeps an activity before another worker gets it."""
+    host_lost_after_seconds: float = Field(default=600, ge=0, le=MAX_SECONDS)
+    """How long an attempt waits for the only host that has its environment, before it is executed again elsewhere."""
     progress: ProgressMode = "auto"
     log_level: LogLevel = "INFO"
     file_log_level: LogLevel = "DEBUG"

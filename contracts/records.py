@@ -93,7 +93,9 @@ class RetryRecord(Contract):
     stage: str
     scope: Literal["attempt", "evaluate"]
     matched_pattern: str
-    """``"fatal"`` or the regular expression that matched."""
+    """``"fatal"``, the regular expression that matched, or ``"host_lost"``."""
+    loss: int = 0
+    """Counts executions that were lost with their host: those are no retries; 0 for a retry."""
     issues: list[Issue]
     discarded_result: RunResult | None = None
     plan: ExecutionPlan | None = None

@@ -13,6 +13,11 @@ from .request import EvaluationMode
 FATAL_PATTERN = "fatal"
 """``matched_pattern`` of a retry that a FATAL issue caused."""
 
+HOST_LOST_PATTERN = "host_lost"
+"""``matched_pattern`` of an execution that was lost with its host, which is no retry."""
+MAX_HOST_LOSSES = 3
+"""Executions of one attempt that may be lost with their hosts; after that a loss is like any FATAL."""
+
 
 class RetryScope(StrEnum):
     """``attempt`` executes all again; ``evaluate`` only the verifier, on the stored result."""
@@ -93,6 +98,14 @@ def blocking_issue(issues: list[Issue]) -> Issue | None:
     """The refusal of an account, which every other attempt would meet, too; ``None`` without one."""
     return next(
         (item for item in issues if item.severity is Severity.FATAL and item.code in BLOCKING_CODES), None
+    )
+
+
+def lost_host(issues: list[Issue]) -> Issue | None:
+    """The loss of the execution's host; ``None`` without one."""
+    return next(
+        (item for item in issues if item.severity is Severity.FATAL and item.code == IssueCode.HOST_LOST),
+        None,
     )
 
 

@@ -10,7 +10,7 @@ from .references import ExecutionRef
 
 
 class LeaseInput(Contract):
-    """Ask the pool of a provider for a place and a turn; the answer comes to the attempt as a signal."""
+    """Ask the pool of a provider for a place and a turn."""
 
     ref: ExecutionRef
     provider: str
@@ -18,15 +18,24 @@ class LeaseInput(Contract):
 
 
 class LeaseAnswer(Contract):
-    """Whether there is a pool to wait for."""
+    """What the pool says at once: a place and a turn, or that it will tell the attempt by a signal."""
 
     waits: bool
+    """True when the attempt has to wait for the signal; False with a grant, and where there is no pool."""
+    grant: Grant | None = None
 
 
 class GrantInput(Contract):
     """Tell attempts that they may open their environments."""
 
     grants: list[Grant]
+
+
+class PresenceInput(Contract):
+    """Ask a host whether it is there."""
+
+    task_queue: str
+    """The host's own queue."""
 
 
 class HoldersInput(Contract):

@@ -11,7 +11,8 @@ from .activities import AttemptOutcome, AttemptRef, PendingTask
 from .base import Contract
 from .dispatch import Allowance, Demand
 from .launch import MAX_CONCURRENCY, LaunchRuntime, LaunchSpec
-from .pool import PoolSettings, PoolState
+from .launch_state import LaunchState
+from .pool import Grant, PoolSettings, PoolState
 from .records import RunStatus, TemporalInfo
 from .request import AttemptsSpec, RunRequest
 
@@ -41,6 +42,8 @@ GO_SIGNAL = "go"
 LEASE_SIGNAL = "lease"
 """To an attempt: the pool of its provider has a place and a turn for it."""
 ACQUIRE_SIGNAL = "acquire"
+ACQUIRE_UPDATE = "acquire_now"
+"""The same, answered at once: with a grant, or with nothing when there will be a signal."""
 RELEASE_SIGNAL = "release"
 POOL_LIMITS_SIGNAL = "set_limits"
 ALLOWANCE_SIGNAL = "allowance"
@@ -50,6 +53,9 @@ CANCEL_REQUEST_SIGNAL = "cancel_request"
 CANCEL_TASK_SIGNAL = "cancel_task"
 RETRY_FAILED_SIGNAL = "retry_failed"
 END_UPDATE = "end"
+
+BEGAN_MEMO = "began"
+"""When a launch began that has continued as new since; ISO 8601."""
 
 NAMESPACE = "agentcompass"
 """The namespace of the embedded server."""
@@ -81,6 +87,11 @@ def pool_workflow_id(provider: str) -> str:
     return f"pool/{encode_id(provider)}"
 
 
+def presence_queue(host_queue: str) -> str:
+    """Where a host is asked whether it is there."""
+    return f"{host_queue}/presence"
+
+
 def request_key(index: int, request: RunRequest) -> str:
     """The key of a request in its launch: its name, else its position and what it evaluates."""
     return request.metadata.request_name or f"{index + 1}-{request.benchmark.id}-{request.harness.id}"
@@ -93,12 +104,15 @@ class RequestOverrides(Contract):
 
 
 class LaunchInput(Contract):
-    """Input of the launch workflow."""
+    """Input of the launch workflow; ``state`` is set when it continues as new."""
 
     launch_id: str
     spec: LaunchSpec
     ui_address: str | None = None
     overrides: RequestOverrides = Field(default_factory=RequestOverrides)
+    continue_as_new_after: int | None = None
+    """Events of its history after which it continues as new; ``None`` for what fits its number of requests."""
+    state: LaunchState | None = None
 
 
 class LimitsChange(Contract):
@@ -126,6 +140,7 @@ class AttemptInput(Contract):
     cleanup_grace_seconds: float = 30.0
     in_one_step: bool = False
     """Begin with one activity that may do all of it. False for attempts that older versions started."""
+    host_lost_after_seconds: float = 600.0
 
 
 class EndAttempt(Contract):
@@ -248,6 +263,8 @@ class RequestInput(Contract):
     task_concurrency: int
     shares_slots: bool = False
     """True when the launch has several requests: this one starts without a slot and asks for some."""
+    abandoned: bool = False
+    """True when it is not ended with its launch, which has so many requests that it continues as new."""
     temporal: TemporalInfo
     continue_as_new_after: int = 1500
     """Attempts started by one run of the workflow before it continues as new."""
@@ -261,6 +278,13 @@ class PoolInput(Contract):
     state: PoolState = Field(default_factory=PoolState)
     continue_as_new_after: int = 1000
     """Events of its history after which it continues as new: a lease takes longer the longer it is."""
+
+
+class PoolAnswer(Contract):
+    """What a pool says to an attempt that asks."""
+
+    grant: Grant | None = None
+    """``None``: it waits, and is told by a signal."""
 
 
 class PoolStatus(Contract):

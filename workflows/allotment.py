@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 
 from temporalio import workflow
 from temporalio.exceptions import FailureError, is_cancelled_exception
@@ -12,16 +13,27 @@ with workflow.unsafe.imports_passed_through():
     from ..contracts.workflows import DEMAND_SIGNAL, RequestInput
     from .calls import in_background
 
+_LOOK_AGAIN = timedelta(minutes=15)
+"""How often a request that is not ended with its launch looks whether that is still there."""
+
 
 class Allotment:
     """The slots of a request. A single request has all of its launch; several ones share."""
 
-    def __init__(self, input: RequestInput, measure: Callable[[], tuple[int, int] | None]) -> None:
+    def __init__(
+        self,
+        input: RequestInput,
+        measure: Callable[[], tuple[int, int] | None],
+        alone: Callable[[], None],
+    ) -> None:
         """``measure`` tells how many attempts could start now, and how many slots are in use.
 
-        It knows nothing (``None``) before the tasks are loaded.
+        It knows nothing (``None``) before the tasks are loaded. ``alone`` is called when the launch is gone without
+        having ended this request.
         """
         self._measure = measure
+        self._alone = alone
+        self._abandoned = input.abandoned
         self._key = input.request_key
         self._shares = input.shares_slots
         if input.state is not None:
@@ -79,6 +91,14 @@ class Allotment:
             self._sending = True
             in_background(self._send(demand))
 
+    async def watch_launch(self) -> None:
+        """Repeat the last report now and then: a launch that is gone does not take it."""
+        while True:
+            if self._holding.told is not None and not self._sending:
+                self._sending = True
+                await self._send(self._holding.told)
+            await workflow.sleep(_LOOK_AGAIN, summary="is the launch still there")
+
     async def _send(self, demand: Demand) -> None:
         try:
             parent = workflow.info().parent
@@ -88,8 +108,10 @@ class Allotment:
         except FailureError as error:
             if is_cancelled_exception(error):
                 raise
-            # The launch is over, or was terminated: its stop signal or cancellation ends this request, too.
+            # The launch is over, or was terminated, which ends this request, too, unless it was abandoned.
             workflow.logger.info("the launch took no report: %s", error)
+            if self._abandoned:
+                self._alone()
         finally:
             self._sending = False
         self.report()

@@ -32,10 +32,13 @@ with workflow.unsafe.imports_passed_through():
     from ..contracts.phases import ENDABLE_PHASES, Phase
     from ..contracts.pool import Grant
     from ..contracts.retries import (
+        HOST_LOST_PATTERN,
+        MAX_HOST_LOSSES,
         RetryDecision,
         RetryScope,
         blocking_issue,
         decide_retry,
+        lost_host,
         retry_delay,
         scope_when_unblocked,
     )
@@ -53,6 +56,7 @@ with workflow.unsafe.imports_passed_through():
     from .calls import PhaseFailed, as_phase_failure, being_evicted, bookkeeping, in_background
     from .execution import Execution
     from .grace import Grace
+    from .hosts import Hosts
     from .leasing import Leasing
     from .parking import Parking
     from .signals import model_of
@@ -129,7 +133,7 @@ class AttemptWorkflow:
 
         ``done`` is a first execution that came with the plan.
         """
-        retries = 0
+        retries = losses = 0
         scope = RetryScope.EVALUATE if plan.resume_evaluation else RetryScope.ATTEMPT
         kept: list[Issue] = []
         while True:
@@ -146,8 +150,12 @@ class AttemptWorkflow:
                 self._note(kept[0].message)
                 self._number += 1
                 continue
-            refused = blocking_issue(self._issues)
-            if refused is not None and await self._unblocked(refused):
+            refused, lost = blocking_issue(self._issues), lost_host(self._issues)
+            if lost is not None and losses < MAX_HOST_LOSSES:
+                losses += 1
+                scope = scope_when_unblocked(lost, plan.mode, has_result=execution.has_result)
+                await self._give_up_host(plan, lost, scope, retries, losses)
+            elif refused is not None and await self._unblocked(refused):
                 # Not a retry: the endpoint refused the account, and somebody has mended that.
                 scope = scope_when_unblocked(refused, plan.mode, has_result=execution.has_result)
                 if scope is RetryScope.EVALUATE:  # of the same execution, whose result waits for its judge
@@ -173,6 +181,7 @@ class AttemptWorkflow:
             enter=self._enter,
             leasing=self._leasing,
             unblocked=self._unblocked,
+            hosts=Hosts(self._input.host_lost_after_seconds, self._note),
         )
 
     async def _unblocked(self, refused: Issue) -> bool:
@@ -201,6 +210,27 @@ class AttemptWorkflow:
         reason = next((issue.message for issue in self._issues if issue.phase == decision.stage), "")
         self._note(f"retry {retry} of {plan.retry.max_retries} in {delay:.1f} s: {reason[:200]}")
         await self._parking.back_off(delay, f"retry {retry}")
+
+    async def _give_up_host(
+        self, plan: AttemptPlan, lost: Issue, scope: RetryScope, retries: int, losses: int
+    ) -> None:
+        """Keep what is known of an execution whose host is gone; another one follows at once, elsewhere."""
+        self._phase = None
+        self._note(f"executed again elsewhere: {lost.message}")
+        await bookkeeping(
+            SAVE_RETRY,
+            SaveRetryInput(
+                ref=self._ref,
+                retry=retries,
+                delay_seconds=0.0,
+                stage=lost.phase,
+                scope=scope,
+                matched_pattern=HOST_LOST_PATTERN,
+                issues=self._issues,
+                loss=losses,
+            ),
+            summary=f"save loss {losses}",
+        )
 
     async def _save(self, retries: int) -> AttemptOutcome:
         """Keep the result. A cancellation that comes this late waits: what was scored is not thrown away."""

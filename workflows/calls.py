@@ -19,6 +19,8 @@ from temporalio.exceptions import (
     ApplicationError,
     CancelledError,
     FailureError,
+    TimeoutError,
+    TimeoutType,
     is_cancelled_exception,
 )
 from temporalio.workflow import ActivityCancellationType
@@ -131,11 +133,13 @@ async def hook(
     total_limit: timedelta | None = None,
     policy: RetryPolicy = HOOK,
     task_queue: str | None = None,
+    waiting_limit: timedelta | None = None,
 ) -> OutputT:
     """A phase of its own activity, heartbeating, on the queue of the environment's host if it has one.
 
-    ``limit`` bounds one try, ``total_limit`` all of them with the waits between them. ``patience``
-    is how long a cancelled phase may take to stop before it is left behind.
+    ``limit`` bounds one try, ``total_limit`` all of them with the waits between them, ``waiting_limit`` how
+    long a try may wait for a worker. ``patience`` is how long a cancelled phase may take to stop before it is
+    left behind. Raises the ``FailureError`` of :func:`waited_in_vain` when no worker took it.
     """
     running: asyncio.Task[OutputT] = workflow.start_activity(
         stub.name,
@@ -144,6 +148,7 @@ async def hook(
         task_queue=task_queue,
         start_to_close_timeout=limit,
         schedule_to_close_timeout=total_limit,
+        schedule_to_start_timeout=waiting_limit,
         heartbeat_timeout=heartbeat_timeout,
         retry_policy=policy,
         cancellation_type=ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
@@ -197,7 +202,15 @@ async def _phase_result(running: asyncio.Task[OutputT], phase: Phase, patience: 
         await workflow.wait([running], timeout=patience.total_seconds())
         raise
     except FailureError as error:
+        if waited_in_vain(error):
+            raise
         raise as_phase_failure(error, phase) from error
+
+
+def waited_in_vain(error: BaseException) -> bool:
+    """True when an activity was given up because no worker took it."""
+    cause = error.cause if isinstance(error, ActivityError) else error
+    return isinstance(cause, TimeoutError) and cause.type is TimeoutType.SCHEDULE_TO_START
 
 
 def being_evicted() -> bool:

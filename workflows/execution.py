@@ -50,6 +50,7 @@ with workflow.unsafe.imports_passed_through():
         until_cancelled,
     )
     from .grace import Grace
+    from .hosts import HostLost, Hosts
     from .leasing import Leasing
 
 _OPEN_LIMIT = timedelta(hours=2)
@@ -74,6 +75,7 @@ class Execution:
         enter: Callable[[Phase], None],
         leasing: Leasing,
         unblocked: Callable[[Issue], Awaitable[bool]],
+        hosts: Hosts,
     ) -> None:
         """``unblocked`` waits until somebody has mended the account; False when nobody ever will."""
         self.issues: list[Issue] = []
@@ -90,6 +92,7 @@ class Execution:
         self._enter = enter
         self._leasing = leasing
         self._unblocked = unblocked
+        self._hosts = hosts
 
     async def run(self, scope: RetryScope) -> None:
         """Execute all, or only judge what an execution before this one left."""
@@ -206,6 +209,8 @@ class Execution:
         opened = await self._open(for_evaluation=for_evaluation)
         try:
             yield opened
+        except HostLost:
+            raise  # nobody can close it but the next worker of that host, which will
         except (PhaseFailed, FailureError, asyncio.CancelledError):
             if not self._plan.keep_environment:
                 await self._close(opened)
@@ -263,15 +268,20 @@ class Execution:
                 stub, argument, phase, patience=patience, limit=limit or QUICK_HOOK_TIMEOUT
             )
         else:
-            outcome = await hook(
-                stub,
-                argument,
+            outcome = await self._hosts.run(
+                queue,
                 phase,
-                summary=f"{phase} {self._ref.task_id}"[:_SHOWN],
-                heartbeat_timeout=self._heartbeat_timeout,
-                patience=patience,
-                limit=limit or LONGEST_PHASE,
-                task_queue=queue,
+                lambda: hook(
+                    stub,
+                    argument,
+                    phase,
+                    summary=f"{phase} {self._ref.task_id}"[:_SHOWN],
+                    heartbeat_timeout=self._heartbeat_timeout,
+                    patience=patience,
+                    limit=limit or LONGEST_PHASE,
+                    task_queue=queue,
+                    waiting_limit=self._hosts.patience(queue),
+                ),
             )
         # The evaluation repeats what the run reported: the scored result holds all of it.
         self.issues.extend(issue for issue in outcome.issues if issue not in self.issues)
@@ -298,19 +308,25 @@ class Execution:
             if phase in self._plan.quick_phases and opened.task_queue is None:
                 outcome = await quick_hook(CLOSE_ENVIRONMENT, argument, phase, patience=self._grace.patience)
             else:
-                outcome = await hook(
-                    CLOSE_ENVIRONMENT,
-                    argument,
+                queue = opened.task_queue
+                outcome = await self._hosts.run(
+                    queue,
                     phase,
-                    summary=f"close {opened.handle.id}"[:_SHOWN],
-                    heartbeat_timeout=self._heartbeat_timeout,
-                    patience=self._grace.patience,
-                    # The activity keeps to the grace itself and says so; this is for one that cannot.
-                    limit=self._grace.whole + _CLOSE_SLACK,
-                    # Not while all is well: a worker that is away for a night closes it in the morning.
-                    total_limit=self._grace.left if self._grace.running else None,
-                    policy=CLEANUP,
-                    task_queue=opened.task_queue,
+                    lambda: hook(
+                        CLOSE_ENVIRONMENT,
+                        argument,
+                        phase,
+                        summary=f"close {opened.handle.id}"[:_SHOWN],
+                        heartbeat_timeout=self._heartbeat_timeout,
+                        patience=self._grace.patience,
+                        # The activity keeps to the grace itself and says so; this is for one that cannot.
+                        limit=self._grace.whole + _CLOSE_SLACK,
+                        # Not while all is well: a worker that is away for a night closes it in the morning.
+                        total_limit=self._grace.left if self._grace.running else None,
+                        policy=CLEANUP,
+                        task_queue=queue,
+                        waiting_limit=self._hosts.patience(queue),
+                    ),
                 )
             self.issues.extend(outcome.issues)
         except PhaseFailed as failure:

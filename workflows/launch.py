@@ -1,4 +1,7 @@
-"""One launch: preflight, then its requests, within one deadline, and a summary of all."""
+"""One launch: preflight, then its requests, within one deadline, and a summary of all.
+
+A launch of many requests continues as new before its history gets long: see ``roster.py``.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,9 @@ with workflow.unsafe.imports_passed_through():
         RequestResult,
         RequestStatus,
     )
+    from ..contracts.launch_state import LaunchState, StopStatus
     from ..contracts.workflows import (
+        BEGAN_MEMO,
         CANCEL_REQUEST_SIGNAL,
         CANCEL_SIGNAL,
         DEMAND_SIGNAL,
@@ -40,7 +45,8 @@ with workflow.unsafe.imports_passed_through():
         LimitsChange,
     )
     from .calls import being_evicted, bookkeeping, exit_code_of, in_background, root_cause
-    from .roster import Member, Roster
+    from .member import Member
+    from .roster import Roster
     from .signals import model_of, text_of
 
 _OUTCOME = SearchAttributeKey.for_keyword(attributes.OUTCOME)
@@ -53,11 +59,16 @@ class LaunchWorkflow:
 
     @workflow.init
     def __init__(self, input: LaunchInput) -> None:
+        state = input.state
         self._input = input
-        self._state: LaunchStatusName = "preflight"
         self._roster = Roster(input, self._show)
-        self._stop_status = ""
-        self._stop_reason = ""
+        self._stop_status: StopStatus | None = state.stop_status if state else None
+        self._stop_reason = state.stop_reason if state else ""
+        self._started_at = state.started_at if state else ""
+        self._deadline = state.deadline if state else None
+        self._state: LaunchStatusName = "preflight"
+        if state is not None:
+            self._state = "stopping" if self._stop_status else "running"
 
     @workflow.run
     async def run(self, input: LaunchInput) -> LaunchResult:
@@ -66,11 +77,19 @@ class LaunchWorkflow:
         while True:
             try:
                 result = await asyncio.shield(main)
+                if result is None:
+                    await workflow.wait_condition(lambda: self._roster.settled)
                 break
             except asyncio.CancelledError:
                 if being_evicted():
                     raise
                 self._stop("cancelled", "cancelled")
+        if result is None:
+            workflow.continue_as_new(
+                self._input.model_copy(update={"state": self._carried_over()}),
+                # For lists of launches: the runs that follow begin later than the launch did.
+                memo={BEGAN_MEMO: workflow.info().start_time.isoformat(), **workflow.memo()},
+            )
         self._state = result.status
         outcome = "refused" if result.refused else result.status
         found = [_OUTCOME.value_set(outcome)]
@@ -81,30 +100,49 @@ class LaunchWorkflow:
         self._show()
         return result
 
-    async def _main(self, input: LaunchInput) -> LaunchResult:
-        refusal = await self._preflight(input.spec)
-        if refusal is not None:
-            return refusal
-        if not self._stop_status:
-            self._state = "running"
-        # The clock starts after preflight: specification, section 2.
-        started_at = workflow.now().isoformat(timespec="milliseconds")
-        deadline = asyncio.create_task(self._watch_deadline(input.spec.runtime.timeout_seconds))
-        if not self._stop_status:
-            await self._roster.run()
-        deadline.cancel()
+    async def _main(self, input: LaunchInput) -> LaunchResult | None:
+        """``None`` asks for continue-as-new."""
+        if input.state is None:
+            refusal = await self._preflight(input.spec)
+            if refusal is not None:
+                return refusal
+            if not self._stop_status:
+                self._state = "running"
+            # The clock starts after preflight: specification, section 2.
+            self._started_at = workflow.now().isoformat(timespec="milliseconds")
+            if seconds := input.spec.runtime.timeout_seconds:
+                self._deadline = workflow.time() + seconds
+        watching = asyncio.create_task(self._watch_deadline())
+        if input.state is not None or not self._stop_status:
+            if not await self._roster.run():
+                return None
+        watching.cancel()
         result = self._result()
         if input.spec.is_plan and result.requests:
-            result = await self._summarize(result, started_at)
+            result = await self._summarize(result)
         return result
 
-    async def _summarize(self, result: LaunchResult, started_at: str) -> LaunchResult:
+    def _carried_over(self) -> LaunchState:
+        """The state for the next run, as it is at the very last moment."""
+        roster = self._roster
+        return LaunchState(
+            started_at=self._started_at,
+            deadline=self._deadline,
+            stop_status=self._stop_status,
+            stop_reason=self._stop_reason,
+            paused=roster.paused,
+            task_concurrency=roster.task_concurrency,
+            provider_limits=roster.provider_limits,
+            members=[member.carried_over() for member in roster.members],
+        )
+
+    async def _summarize(self, result: LaunchResult) -> LaunchResult:
         """Write the table of all requests beside their runs."""
         argument = LaunchSummaryInput(
             results_dir=self._input.spec.runtime.results_dir,
             name=self._input.spec.name,
             result=result,
-            started_at=started_at,
+            started_at=self._started_at,
             finished_at=workflow.now().isoformat(timespec="milliseconds"),
         )
         try:
@@ -145,10 +183,13 @@ class LaunchWorkflow:
             launch_id=self._input.launch_id, status="failed", error=message, exit_code=exit_code
         )
 
-    async def _watch_deadline(self, seconds: float) -> None:
-        if seconds > 0:
-            await workflow.sleep(timedelta(seconds=seconds), summary="deadline of the launch")
-            self._stop("timed_out", f"the launch ran for {seconds:g} s (timeout_seconds)")
+    async def _watch_deadline(self) -> None:
+        if self._deadline is None:
+            return
+        left = timedelta(seconds=max(0.0, self._deadline - workflow.time()))
+        await workflow.sleep(left, summary="deadline of the launch")
+        seconds = self._input.spec.runtime.timeout_seconds
+        self._stop("timed_out", f"the launch ran for {seconds:g} s (timeout_seconds)")
 
     def _result(self) -> LaunchResult:
         results = self._roster.results
@@ -179,7 +220,7 @@ class LaunchWorkflow:
         lines = [text for result in results for text in (result.error, result.regression) if text]
         return self._stop_reason or "\n".join(lines)
 
-    def _stop(self, status: str, reason: str) -> None:
+    def _stop(self, status: StopStatus, reason: str) -> None:
         if self._stop_status:
             return
         self._stop_status, self._stop_reason = status, reason

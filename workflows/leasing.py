@@ -1,4 +1,7 @@
-"""An attempt's side of a provider's pool: it asks for a lease, and waits without anything else going on."""
+"""An attempt's side of a provider's pool: it asks for a lease, and waits without anything else going on.
+
+In the usual case the answer brings the grant along, and asking is all that it costs.
+"""
 
 from __future__ import annotations
 
@@ -32,12 +35,15 @@ class Leasing:
         """Wait for a lease: the time from which on the environment may be opened; ``None`` without a pool."""
         wanted = environment_id(ref, for_evaluation=for_evaluation)
         argument = LeaseInput(ref=ref, provider=provider, for_evaluation=for_evaluation)
-        self._note(f"waiting for a place at {provider}")
+        self._note(f"asking for a place at {provider}")
         while True:
             # Asked twice, a pool grants once more what it has granted.
             answer = await bookkeeping(REQUEST_LEASE, argument, summary=f"ask the pool of {provider}")
+            if answer.grant is not None:
+                return answer.grant.not_before
             if not answer.waits:
                 return None
+            self._note(f"waiting for a place at {provider}")
             try:
                 await workflow.wait_condition(lambda: self._is_for(wanted), timeout=_ASK_AGAIN)
             except TimeoutError:

@@ -61,7 +61,7 @@ class RequestWorkflow:
         self._state = state
         # Here and not later: signals of the first workflow task are handled before anything else.
         self._slots = Slots(state)
-        self._allotment = Allotment(input, self._demand)
+        self._allotment = Allotment(input, self._demand, self._launch_is_gone)
         self._cancelled_tasks = set(state.cancelled_tasks) if state else set()
         self._generation = state.generation if state else 0
         self._requeues = state.requeues if state else 0
@@ -72,6 +72,7 @@ class RequestWorkflow:
         self._paused = state.paused if state else ""
         self._stop_status: RunStatus | None = state.stop_status if state else None
         self._stop_reason = state.stop_reason if state else ""
+        self._watch: asyncio.Task[None] | None = None
 
     @workflow.run
     async def run(self, input: RequestInput) -> RequestResult:
@@ -108,6 +109,8 @@ class RequestWorkflow:
         if self._state.analyzes:
             self._analysis = Analysis(self._state.run_dir, self._state.unanalyzed, self._heartbeat)
         self._phase = "running"
+        if self._input.abandoned:
+            self._watch = in_background(self._allotment.watch_launch())
         if self._input.shares_slots and self._input.state is None:
             await self._read_page(self._queue)  # so that the first report tells the truth
         while True:
@@ -288,6 +291,9 @@ class RequestWorkflow:
     def _stop(self, status: RunStatus, reason: str) -> None:
         if not self._stop_status:
             self._stop_status, self._stop_reason = status, reason
+
+    def _launch_is_gone(self) -> None:
+        self._stop("cancelled", "its launch was ended without it")
 
     def _show(self) -> None:
         slots = self._slots

@@ -1,9 +1,15 @@
-"""The requests of a launch: started in order, sharing its slots, each with its result at the end."""
+"""The requests of a launch: started in order, sharing its slots, each with its result at the end.
+
+A launch of few requests is their parent to the end. One of many continues as new before its history gets long, so its
+requests are ABANDONed: any other policy ends them with the run that started them. A later run awaits those that it
+inherits by an activity, and a request looks now and then whether its launch is still there.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
+from datetime import timedelta
 from typing import Any
 
 from temporalio import workflow
@@ -11,10 +17,11 @@ from temporalio.exceptions import FailureError
 from temporalio.workflow import ParentClosePolicy
 
 with workflow.unsafe.imports_passed_through():
-    from ..contracts.dispatch import Allowance, Demand, Share, allowances, may_prepare_next
+    from ..contracts.activities import AWAIT_REQUESTS
+    from ..contracts.dispatch import Allowance, Demand, allowances, may_prepare_next
     from ..contracts.launch import RequestResult
+    from ..contracts.launch_state import AwaitedRequests, AwaitRequestsInput, StopStatus
     from ..contracts.records import TemporalInfo
-    from ..contracts.request import RunRequest
     from ..contracts.workflows import (
         ALLOWANCE_SIGNAL,
         PAUSE_SIGNAL,
@@ -24,37 +31,15 @@ with workflow.unsafe.imports_passed_through():
         LaunchInput,
         LimitsChange,
         RequestInput,
-        request_key,
-        request_workflow_id,
     )
     from .attributes import request_attributes
-    from .calls import exit_code_of, in_background, root_cause
+    from .calls import BOOKKEEPING, LONGEST_PHASE, exit_code_of, in_background, root_cause
+    from .member import Member, RequestHandle
 
-_Handle = workflow.ChildWorkflowHandle[object, RequestResult]
-
-
-class Member:
-    """One request of the launch."""
-
-    def __init__(self, index: int, request: RunRequest, launch_id: str) -> None:
-        self.index = index
-        self.request = request
-        self.key = request_key(index, request)
-        self.workflow_id = request_workflow_id(launch_id, self.key)
-        self.share = Share(provider=request.environment.id)
-        self.handle: _Handle | None = None
-        self.result: RequestResult | None = None
-        self.begun = False
-        """True from its start on, also while the server has not answered yet."""
-        self.stop: tuple[str, str] | None = None
-        """Status and reason with which it was asked to end, alone or with the launch."""
-
-    @property
-    def state(self) -> str:
-        """``waiting``, ``running``, or how it ended."""
-        if self.result is not None:
-            return self.result.status
-        return "running" if self.handle is not None else "waiting"
+_FEW = 16
+"""Requests whose history can never get too long for one run of the launch."""
+_EVENTS = 4000
+"""Events of its history after which a launch of more requests continues as new."""
 
 
 class Roster:
@@ -64,13 +49,19 @@ class Roster:
         """``changed`` is called when a request began or ended, or has other slots."""
         self._input = input
         self._changed = changed
+        state, requests = input.state, input.spec.requests
+        states = state.members if state else [None] * len(requests)
         self.members = [
-            Member(index, request, input.launch_id) for index, request in enumerate(input.spec.requests)
+            Member(index, request, input.launch_id, known)
+            for index, (request, known) in enumerate(zip(requests, states, strict=True))
         ]
-        self.task_concurrency = input.spec.task_concurrency
-        self.provider_limits = dict(input.spec.runtime.provider_limits)
-        self.paused = ""
+        self.task_concurrency = state.task_concurrency if state else input.spec.task_concurrency
+        self.provider_limits = dict(state.provider_limits if state else input.spec.runtime.provider_limits)
+        self.paused = state.paused if state else ""
         self._messages: set[asyncio.Task[None]] = set()
+        self._drivers: list[asyncio.Task[None]] = []
+        self._leaving = False
+        """True when this run of the launch starts and grants nothing any more: the next one does."""
 
     @property
     def shares_slots(self) -> bool:
@@ -82,22 +73,70 @@ class Roster:
         """Of the requests that ended, in the order of the launch."""
         return [member.result for member in self.members if member.result is not None]
 
-    async def run(self) -> None:
-        """Until every request that could be started has ended."""
-        running: list[asyncio.Task[None]] = []
-        for member in self.members:
-            await workflow.wait_condition(lambda member=member: self._may_start(member))  # type: ignore[misc]
-            if member.result is not None:
-                continue
-            member.begun = True
-            running.append(in_background(self._drive(member)))
-            # It must know of its own start before the next one may look at it.
+    @property
+    def settled(self) -> bool:
+        """True when no start and no message is in doubt: what continue-as-new waits for."""
+        return not self._messages and not any(member.starting for member in self.members)
+
+    async def run(self) -> bool:
+        """Until every request has ended; False when the launch has to continue as new first."""
+        inherited = [member for member in self.members if member.inherited]
+        if inherited:
+            self._drivers.append(in_background(self._adopt(inherited)))
+        if self._input.state is not None:
+            self._allot()  # the run before held it back in the end
+        while True:
             await workflow.wait_condition(
-                lambda member=member: member.handle is not None or member.result is not None  # type: ignore[misc]
+                lambda: self._over or self._history_is_long or self._next() is not None
             )
-        await workflow.wait_condition(lambda: all(task.done() for task in running))
-        for task in running:
-            task.result()
+            if self._over:
+                break
+            if self._history_is_long:
+                self._leaving = True
+                await workflow.wait_condition(lambda: self.settled)
+                return False
+            await self._begin()
+        for task in self._drivers:
+            if task.done():
+                task.result()  # a bug of ours is no result of a request
+        return True
+
+    async def _begin(self) -> None:
+        member = self._next()
+        if member is None:
+            return
+        member.begun = True
+        self._drivers.append(in_background(self._drive(member)))
+        # It must know of its own start before the next one may look at it.
+        await workflow.wait_condition(lambda: not member.starting)
+
+    def _next(self) -> Member | None:
+        """The request that may start now."""
+        if self.paused:
+            return None
+        member = next((item for item in self.members if not item.begun and item.result is None), None)
+        if member is None:
+            return None
+        earlier = [other.share for other in self.members[: member.index]]
+        return member if may_prepare_next(self.task_concurrency, earlier) else None
+
+    @property
+    def _over(self) -> bool:
+        broken = any(task.done() and task.exception() is not None for task in self._drivers)
+        return broken or all(member.result is not None for member in self.members)
+
+    @property
+    def _continues(self) -> bool:
+        """True when this launch may have to continue as new."""
+        return self._input.continue_as_new_after is not None or len(self.members) > _FEW
+
+    @property
+    def _history_is_long(self) -> bool:
+        if not self._continues:
+            return False
+        info = workflow.info()
+        limit = self._input.continue_as_new_after or _EVENTS
+        return info.get_current_history_length() >= limit or info.is_continue_as_new_suggested()
 
     def hear(self, key: str, demand: Demand) -> None:
         """What a request says of itself; a message that was overtaken by a later one is dropped."""
@@ -109,12 +148,12 @@ class Roster:
         """A request by its key."""
         return next((member for member in self.members if member.key == key), None)
 
-    def stop_all(self, status: str, reason: str) -> None:
+    def stop_all(self, status: StopStatus, reason: str) -> None:
         """Ask every request to end."""
         for member in self.members:
             self.stop_one(member, status, reason)
 
-    def stop_one(self, member: Member, status: str, reason: str) -> None:
+    def stop_one(self, member: Member, status: StopStatus, reason: str) -> None:
         """Ask one request to end, or not to begin; nothing happens when it was asked or has ended."""
         if member.stop is not None or member.result is not None:
             return
@@ -122,7 +161,7 @@ class Roster:
         if member.begun:
             self._tell(member, STOP_SIGNAL, status, reason)
         else:
-            self._end(member, _result(member, status, reason, 1))
+            self._end(member, member.failed(status, reason, 1))
 
     def pause(self, reason: str) -> None:
         """No request starts further attempts."""
@@ -150,10 +189,6 @@ class Roster:
         for member in self.members:
             self._tell(member, signal, *arguments)
 
-    def _may_start(self, member: Member) -> bool:
-        earlier = [other.share for other in self.members[: member.index]]
-        return member.result is not None or may_prepare_next(self.task_concurrency, earlier)
-
     async def _drive(self, member: Member) -> None:
         try:
             known = 0 if self.shares_slots else member.share.sent.number
@@ -169,13 +204,41 @@ class Roster:
             self._end(member, await member.handle)
         except FailureError as error:
             # Its workflow failed, was terminated, or could not be started: the others go on.
-            self._end(member, failed_request(member, error))
+            self._end(member, member.failed("failed", root_cause(error), exit_code_of(error) or 1))
+
+    async def _adopt(self, members: Sequence[Member]) -> None:
+        """Wait for requests that an earlier run of the launch has started."""
+        left = {member.workflow_id: member for member in members}
+        while left:
+            try:
+                awaited = await self._next_of(list(left))
+            except FailureError as error:
+                # Nobody will tell how they end, so they must not go on unseen.
+                for member in left.values():
+                    self.stop_one(member, "cancelled", root_cause(error))
+                    self._end(member, member.failed("failed", root_cause(error), 1))
+                return
+            for item in awaited.ended:
+                member = left.pop(item.workflow_id)
+                self._end(member, item.result or member.failed("failed", item.failure, item.exit_code))
+
+    async def _next_of(self, workflow_ids: list[str]) -> AwaitedRequests:
+        found: AwaitedRequests = await workflow.execute_activity(
+            AWAIT_REQUESTS.name,
+            AwaitRequestsInput(workflow_ids=workflow_ids),
+            result_type=AwaitedRequests,
+            start_to_close_timeout=LONGEST_PHASE,
+            heartbeat_timeout=timedelta(seconds=self._input.spec.runtime.heartbeat_timeout_seconds),
+            retry_policy=BOOKKEEPING,
+            summary=f"wait for {len(workflow_ids)} requests of the run before",
+        )
+        return found
 
     def _end(self, member: Member, result: RequestResult) -> None:
         member.result, member.share.ended = result, True
         self._allot()
 
-    async def _start(self, member: Member) -> _Handle:
+    async def _start(self, member: Member) -> RequestHandle:
         info, spec = workflow.info(), self._input.spec
         request = member.request
         if not self.shares_slots:
@@ -191,6 +254,7 @@ class Roster:
                 runtime=spec.runtime,
                 task_concurrency=self.task_concurrency if self.shares_slots else member.share.sent.slots,
                 shares_slots=self.shares_slots,
+                abandoned=self._continues,
                 temporal=TemporalInfo(
                     namespace=info.namespace,
                     workflow_id=info.workflow_id,
@@ -201,7 +265,9 @@ class Roster:
             ),
             id=member.workflow_id,
             result_type=RequestResult,
-            parent_close_policy=ParentClosePolicy.REQUEST_CANCEL,
+            parent_close_policy=(
+                ParentClosePolicy.ABANDON if self._continues else ParentClosePolicy.REQUEST_CANCEL
+            ),
             search_attributes=request_attributes(self._input.launch_id, request),
             static_summary=f"{request.benchmark.id} · {request.harness.id} · {request.model.id}",
         )
@@ -214,43 +280,25 @@ class Roster:
 
     def _allot(self) -> None:
         """Send every request the slots that are its own from now on, when they differ from what it has."""
-        if self.shares_slots:
+        if self.shares_slots and not self._leaving:
             shares = [member.share for member in self.members]
             for place in allowances(self.task_concurrency, self.provider_limits, shares):
                 self._tell(self.members[place], ALLOWANCE_SIGNAL, shares[place].sent)
         self._changed()
 
     def _tell(self, member: Member, signal: str, *arguments: Any) -> None:
-        if member.handle is not None and member.result is None:
-            self._spawn(self._signal(member.handle, signal, *arguments))
+        if member.listens:
+            self._spawn(self._signal(member, signal, *arguments))
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = in_background(work)
         self._messages.add(task)
         task.add_done_callback(self._messages.discard)
 
-    async def _signal(self, child: _Handle, name: str, *arguments: Any) -> None:
+    async def _signal(self, member: Member, name: str, *arguments: Any) -> None:
+        handle = member.handle or workflow.get_external_workflow_handle(member.workflow_id)
         try:
-            await child.signal(name, args=list(arguments))
+            await handle.signal(name, args=list(arguments))
         except FailureError as error:
             # The request ended in the meantime, so there is nothing left to tell it.
-            workflow.logger.info("request %s took no %s signal: %s", child.id, name, error)
-
-
-def failed_request(member: Member, error: FailureError) -> RequestResult:
-    """The result of a request whose workflow failed: it could not be prepared, or we have a bug."""
-    return _result(member, "failed", root_cause(error), exit_code_of(error) or 1)
-
-
-def _result(member: Member, status: str, error: str, exit_code: int) -> RequestResult:
-    request = member.request
-    return RequestResult(
-        key=member.key,
-        status=status,
-        benchmark=request.benchmark.id,
-        harness=request.harness.id,
-        model=request.model.id,
-        environment=request.environment.id,
-        error=error,
-        exit_code=exit_code,
-    )
+            workflow.logger.info("request %s took no %s signal: %s", member.key, name, error)

@@ -185,6 +185,7 @@ class AttemptWindow:
                 heartbeat_timeout_seconds=self._input.runtime.heartbeat_timeout_seconds,
                 cleanup_grace_seconds=self._input.runtime.cleanup_grace_seconds,
                 in_one_step=True,
+                host_lost_after_seconds=self._input.runtime.host_lost_after_seconds,
             ),
             id=running.workflow_id,
             result_type=AttemptOutcome,

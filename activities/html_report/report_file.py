@@ -44,7 +44,6 @@ def new_file(path: Path) -> Iterator[BinaryIO]:
     """
     temporary = path.parent / f"{TEMPORARY_PREFIX}{os.getpid()}-{secrets.token_hex(6)}"
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
         with open(temporary, "xb") as file:
             yield file
         os.replace(temporary, path)

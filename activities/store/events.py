@@ -53,14 +53,24 @@ class EventSource:
         return self._make("tasks_loaded", "", payload={"total_tasks": total_tasks})
 
     def reuse_loaded(
-        self, *, reused_tasks: int, tasks_to_run: int, error_tasks: int = 0, warning_tasks: int = 0
+        self,
+        *,
+        reused_tasks: int,
+        tasks_to_run: int,
+        error_tasks: int = 0,
+        warning_tasks: int = 0,
+        kept_attempts: int = 0,
     ) -> ProgressEvent:
-        """Finished tasks were taken over; ``error_tasks`` and ``warning_tasks`` of them hold such issues."""
+        """Finished tasks were taken over; ``error_tasks`` and ``warning_tasks`` of them hold such issues.
+
+        ``kept_attempts`` are those of tasks that get further ones.
+        """
         payload = {
             "reused_tasks": reused_tasks,
             "tasks_to_run": tasks_to_run,
             "error_tasks": error_tasks,
             "warning_tasks": warning_tasks,
+            "kept_attempts": kept_attempts,
         }
         return self._make("reuse_loaded", "", payload=payload)
 
@@ -119,6 +129,7 @@ class EventSource:
         stage: str,
         scope: str,
         matched_pattern: str,
+        loss: int,
         retry_detail: str,
     ) -> ProgressEvent:
         """An execution was discarded and another one follows."""
@@ -130,9 +141,11 @@ class EventSource:
             "matched_pattern": matched_pattern,
             "retry_detail": retry_detail,
         }
+        if loss:
+            payload["loss"] = loss
         return self._make(
             "attempt_retry",
-            f"{attempt}:{retry}:{task_id}",
+            f"{attempt}:{f'loss{loss}' if loss else retry}:{task_id}",
             task_id,
             category,
             attempt=attempt,

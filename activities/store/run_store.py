@@ -226,7 +226,8 @@ class RunStore:
         stage = safe_component(record.stage or "attempt")[:60]
         again = f".again{generation}" if generation else ""
         stem = f"{task_file_stem(record.task_id)}{again}"
-        name = f"{stem}.attempt{record.attempt}.retry{record.retry}.{stage}.json"
+        number = f"loss{record.loss}" if record.loss else f"retry{record.retry}"
+        name = f"{stem}.attempt{record.attempt}.{number}.{stage}.json"
         self._writer.write_record(self.run_dir / "retry_details" / name, record, durable=True)
         return f"retry_details/{name}"
 

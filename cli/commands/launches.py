@@ -150,7 +150,8 @@ def status_lines(found: LaunchStatus) -> list[str]:
     lines = [f"Launch: {found.launch_id} ({found.state})"]
     if found.task_concurrency and found.state not in OVER_STATES:
         lines.append(f"Limits: {limits_text(found)}")
-    if found.message:
+    told = {line for request in found.requests for line in request.message.splitlines()}
+    if not told.issuperset(found.message.splitlines()):
         lines.append(f"Message: {found.message}")
     lines += [f"Trouble: {text}" for text in found.troubles]
     for request, progress in zip(found.requests, progress_of(found, None), strict=True):

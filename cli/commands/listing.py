@@ -32,6 +32,9 @@ def list_command(
         list[str] | None,
         typer.Option("--recipe-dir", metavar="DIR", help="Also load recipes from this trusted directory."),
     ] = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Also launches that were refused before they began.")
+    ] = False,
     as_json: AsJson = False,
 ) -> int:
     """List launches, or the installed benchmarks, harnesses, environments, recipes or analyzers."""
@@ -40,19 +43,24 @@ def list_command(
     plural = next((name for name, singular in SINGULARS.items() if what == singular), what)
     chosen = one_of(plural, tuple(SINGULARS), "list")
     if chosen == LAUNCHES:
-        return _list_launches(as_json)
+        return _list_launches(as_json, everything=everything)
     from ...plugins.registry import load_registry
 
     return _list_components(load_registry(recipe_dir or ()), SINGULARS[chosen], as_json)
 
 
-def _list_launches(as_json: bool) -> int:
+def _list_launches(as_json: bool, *, everything: bool) -> int:
     import asyncio
+    import sys
 
     from .. import launcher
     from .output import print_json, print_table
 
-    launches = asyncio.run(launcher.list_launches())
+    found = asyncio.run(launcher.list_launches())
+    launches = [item for item in found if everything or item.status != "refused"]
+    if len(launches) < len(found):
+        hidden = len(found) - len(launches)
+        print(f"{hidden} refused launches are not shown; --all shows them.", file=sys.stderr)
     if as_json:
         print_json([item.model_dump(mode="json") for item in launches])
         return 0

@@ -48,18 +48,34 @@ def _what(launch: str, request: str, task: str) -> str:
 def set_command(
     launch: LaunchId,
     settings: Annotated[
-        list[str],
+        list[str] | None,
         typer.Argument(
             metavar="SETTING...",
             help="task-concurrency=N, or provider-limit=ENVIRONMENT=N (0: no limit).",
+            show_default=False,
         ),
-    ],
+    ] = None,
+    task_concurrency: Annotated[
+        str, typer.Option("--task-concurrency", metavar="N", help="The same as task-concurrency=N.")
+    ] = "",
+    provider_limit: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--provider-limit", metavar="ENVIRONMENT=N", help="The same as provider-limit=ENVIRONMENT=N."
+        ),
+    ] = None,
 ) -> int:
     """Change limits of a running launch; attempts that run already go on to their end."""
     import asyncio
 
+    from ...contracts.errors import UsageError
     from .. import operating
 
+    settings = list(settings or [])
+    settings += [f"task-concurrency={task_concurrency}"] if task_concurrency else []
+    settings += [f"provider-limit={limit}" for limit in provider_limit or []]
+    if not settings:
+        raise UsageError("say what is to be set: task-concurrency=N, or provider-limit=ENVIRONMENT=N")
     change = parse_settings(settings)
     told = asyncio.run(operating.set_limits(launch, change))
     return say(launch, told, f"Launch {launch}: {', '.join(settings)}")

@@ -173,15 +173,15 @@ def delete(name: Name) -> int:
     import asyncio
 
     from ..schedules import service
-    from ..schedules.facts import WAITING
 
-    facts = asyncio.run(service.delete(name))
+    facts, commands = asyncio.run(service.delete(name))
     print(f"Schedule {name} is deleted.")
     for item in facts.actions:
         if item.outcome == "running":
             print(f"Launch {item.launch_id} goes on; end it with: agentcompass cancel {item.launch_id}")
-        elif item.outcome == WAITING:
-            print(f"{item.workflow_id} still waits for a worker.")
+    for command in commands:
+        print("A launch of it waits for a worker, and begins when there is one: agentcompass worker")
+        print(f"End it with: {command}")
     return 0
 
 

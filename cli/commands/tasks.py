@@ -74,7 +74,11 @@ def logs(
     if run_dir is not None and (launch or request):
         raise UsageError("--run-dir names the run already; --launch and --request do not go with it")
     if run_dir is None:
-        run_dir, attempt = asyncio.run(locate(Wanted(task, launch, request, attempt)))
+        located = asyncio.run(locate(Wanted(task, launch, request, attempt)))
+        run_dir, attempt = located.run_dir, located.attempt.attempt
+        if located.others:
+            latest = f"this is {located.attempt.launch_id}, and --launch chooses another one"
+            print(f"Task {task!r} is one of {located.others + 1} launches; {latest}.", file=sys.stderr)
     log = AttemptLog(run_dir, task, attempt)
     so_far = log.steps()
     for step in so_far[len(so_far) - last if last < len(so_far) else 0 :]:

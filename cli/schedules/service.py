@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shlex
 from dataclasses import replace
 
 from temporalio.client import (
@@ -29,7 +30,7 @@ from ..connection import Connection
 from ..launch_handle import call
 from ..launcher import open_connection
 from .definition import ScheduleOptions, make_schedule
-from .facts import ScheduleFacts, StartedAction, read_facts
+from .facts import WAITING, ScheduleFacts, StartedAction, read_facts
 
 TRIGGER_SECONDS = 15.0
 """How long ``trigger`` waits for the server to start what it asked for."""
@@ -144,13 +145,22 @@ async def trigger(name: str) -> tuple[StartedAction | None, ScheduleFacts]:
         pause_seconds = min(1.0, pause_seconds * 1.5)
 
 
-async def delete(name: str) -> ScheduleFacts:
-    """Remove a schedule; launches that it started go on. Returns what it was."""
+async def delete(name: str) -> tuple[ScheduleFacts, list[str]]:
+    """Remove a schedule; launches that it started go on.
+
+    Returns what it was, and for each launch that waits for a worker how it can be ended: nobody is there who could
+    cancel it, and nothing of it has begun.
+    """
     connection = await open_connection()
     facts = await _facts(connection, name)
     handle = handle_of(connection, name)
     await call(handle.delete)
-    return facts
+    place = f"--address {connection.address} --namespace {connection.namespace}"
+    return facts, [
+        f"temporal workflow terminate {place} --workflow-id {shlex.quote(item.workflow_id)}"
+        for item in facts.actions
+        if item.outcome == WAITING
+    ]
 
 
 def handle_of(connection: Connection, name: str) -> ScheduleHandle:

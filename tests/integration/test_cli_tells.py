@@ -70,8 +70,30 @@ def test_run_id_of_a_finished_run_is_refused_with_what_to_do(command_line: Comma
     [error] = refused.errors
     assert "holds a run that is over (completed); choose another --run-id" in error
     assert error.endswith("--reuse=one")
-    listed = command_line.run("list", "--json").expect(0).json
+    listed = command_line.run("list", "--all", "--json").expect(0).json
     assert [item["status"] for item in listed[:2]] == ["refused", "completed"]
+    usual = command_line.run("list", "--json").expect(0)
+    assert usual.json[0] == listed[1]
+    assert "refused launches are not shown" in usual.stderr
+
+
+def test_logs_say_which_of_several_launches_they_show(command_line: CommandLine) -> None:
+    run(command_line).expect(0)
+    run(command_line).expect(0)
+    latest = command_line.run("list", "--json").expect(0).json[0]["launch_id"]
+    told = command_line.run("logs", "q1").expect(0).stderr
+    assert f"launches; this is {latest}, and --launch chooses another one" in told
+    assert "chooses another one" not in command_line.run("logs", "q1", "--launch", latest).expect(0).stderr
+
+
+def test_view_makes_no_folder_for_its_report(command_line: CommandLine) -> None:
+    run(command_line).expect(0)
+    target = command_line.folder / "missing" / "report.html"
+    [error] = (
+        command_line.run("view", str(command_line.run_dirs[0]), "--output", str(target)).expect(2).errors
+    )
+    assert "cannot be written: No such file or directory" in error
+    assert not target.parent.exists()
 
 
 def test_summary_and_analysis_take_the_directory_either_way(command_line: CommandLine) -> None:

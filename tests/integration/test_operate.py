@@ -78,7 +78,7 @@ def test_the_concurrency_of_a_running_launch_can_be_changed(command_line: Comman
     running = launch_pair(command_line, gates, 1)
     gates.wait("a1", "execute_task")
     launch = running.launch_id
-    said = command_line.run("set", launch, "task-concurrency=4", "provider-limit=gated=3").expect(0)
+    said = command_line.run("set", launch, "--task-concurrency", "4", "provider-limit=gated=3").expect(0)
     assert "task-concurrency=4" in said.stdout
     for task in ("a2", "b1"):
         gates.wait(task, "execute_task")
@@ -113,6 +113,7 @@ def test_commands_with_nothing_to_do_say_why_and_change_nothing(
     launch = running.launch_id
     said = command_line.run("retry", launch, "--failed").expect(0).stdout
     assert "no task of a running request has failed so far" in said
+    assert "task-concurrency=N" in command_line.run("set", launch).expect(2).stderr
     [line] = command_line.run("set", launch, "provider-limit=gatde=1").expect(2).errors
     assert "has environment 'gatde'; did you mean 'gated'?" in line
     [line] = command_line.run("cancel", launch, "--request", "second", "--task", "b1").expect(2).errors

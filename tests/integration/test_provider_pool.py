@@ -13,6 +13,7 @@ from gates import Gates
 from workflow_server import stage
 
 from agentcompass.activities.data_converter import data_converter
+from agentcompass.activities.pool_client import ask_pool
 from agentcompass.cli.connection import ConnectionConfig, connect
 from agentcompass.contracts.activities import GRANT_LEASES
 from agentcompass.contracts.pool import LeaseRequest, PoolChange, PoolSettings, PoolState
@@ -125,7 +126,11 @@ async def test_a_pool_that_continues_as_new_loses_no_lease_and_has_no_place_twic
                 request = LeaseRequest(
                     workflow_id=f"w{number}", launch=f"launch{number % 2}", environment_id=f"env{number}"
                 )
-                await current.signal(ACQUIRE_SIGNAL, request)
+                answer = await ask_pool(connection.client, scene.launch_id, request) if number % 3 else None
+                if answer is None:
+                    await current.signal(ACQUIRE_SIGNAL, request)
+                elif answer.grant is not None:
+                    grant(GrantInput(grants=[answer.grant]))
 
         async def give_back() -> None:
             given = 0

@@ -136,7 +136,11 @@ def test_error_that_the_patterns_match_now_and_changed_tasks_run_again(stage: St
 
 def test_larger_k_runs_the_new_attempts_only_and_a_smaller_one_is_refused(stage: Stage) -> None:
     stage.run("--k", "1").expect(0)
-    stage.run("--k", "3", "--reuse").expect(0)
+    again = stage.run("--k", "3", "--reuse").expect(0)
+    assert (
+        f"Reused: 0 of {len(TASKS)} tasks, and {len(TASKS)} attempts of tasks that get further ones"
+        in again.stderr
+    )
     wanted = [
         f"{hook} {task} {attempt}" for hook in ("evaluate", "run") for task in TASKS for attempt in (2, 3)
     ]

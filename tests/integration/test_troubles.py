@@ -50,6 +50,20 @@ class WithoutSpace:
         return LaunchStatus(launch_id="it", state="running")
 
 
+@workflow.defn(name=LAUNCH_WORKFLOW)
+class OnSilentHost:
+    """A phase of it waits for a host that nobody serves."""
+
+    @workflow.run
+    async def run(self) -> None:
+        await workflow.execute_activity(
+            "run_harness",
+            task_queue="host/silent",
+            start_to_close_timeout=timedelta(minutes=1),
+            schedule_to_start_timeout=timedelta(seconds=8),
+        )
+
+
 @contextlib.asynccontextmanager
 async def launched(workflows: list[type[Any]]) -> AsyncIterator[LaunchHandle]:
     """A launch on a queue of a cluster, which a worker with ``workflows`` serves, if there are any."""
@@ -108,6 +122,13 @@ async def test_activity_that_is_tried_again_is_told_with_its_error() -> None:
     async with launched([WithoutSpace]) as handle:
         [line] = await until(bool, handle)
     assert line == "activity save_something is tried again: [Errno 28] No space left on device"
+
+
+@pytest.mark.usefixtures("embedded_home")
+async def test_host_that_is_waited_for_is_named_with_what_comes_of_it() -> None:
+    async with launched([OnSilentHost]) as handle:
+        [line] = await until(bool, handle)
+    assert line == "run_harness waits for a worker of host/silent, which is given up after 8 s if it is gone"
 
 
 @pytest.mark.usefixtures("embedded_home")

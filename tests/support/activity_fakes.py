@@ -20,6 +20,7 @@ from agentcompass.activities.boundary import failed
 from agentcompass.contracts.activities import (
     ALL_ACTIVITIES,
     ANALYZE_TASKS,
+    BE_PRESENT,
     BEGIN_ATTEMPT,
     CLOSE_ENVIRONMENT,
     COLLECT_ARTIFACTS,
@@ -261,6 +262,7 @@ class FakeActivities:
             END_PHASE.name: lambda _: Done(),
             DISCARD_REQUEST.name: lambda _: Done(),
             HOLD_ENVIRONMENT.name: lambda _: Done(),
+            BE_PRESENT.name: lambda _: Done(),
             SAVE_RETRY.name: lambda _: Done(),
             SAVE_ATTEMPT.name: self._save,
             FINALIZE_REQUEST.name: _finalized,

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterable
 
 from activity_fakes import LOCAL_PHASES, FakeActivities, in_turn, issue, plan, raising, retrying
+from shared_slots import Requests, named, runs_of, standing
 from temporalio.api.enums.v1 import EventType
 from temporalio.api.history.v1 import HistoryEvent
 from temporalio.client import Client, WorkflowHistory
@@ -14,24 +15,31 @@ from workflow_server import run_request, stage, until
 from agentcompass.contracts.activities import (
     BEGIN_ATTEMPT,
     EVALUATE,
+    OPEN_ENVIRONMENT,
     REQUEST_LEASE,
     RUN_HARNESS,
     AttemptBegun,
     AttemptOutcome,
+    OpenedEnvironment,
+    OpenEnvironmentInput,
     environment_id,
 )
+from agentcompass.contracts.environment import EnvironmentHandle
 from agentcompass.contracts.issues import IssuePhase
 from agentcompass.contracts.phases import Phase
 from agentcompass.contracts.pool import Grant, LeaseRequest, PoolChange, PoolSettings, PoolState
 from agentcompass.contracts.upkeep import LeaseAnswer, ReapInput
 from agentcompass.contracts.workflows import (
     ACQUIRE_SIGNAL,
+    CANCEL_SIGNAL,
     LEASE_SIGNAL,
+    LIMITS_SIGNAL,
     POOL_LIMITS_SIGNAL,
     POOL_WORKFLOW,
     REAPER_WORKFLOW,
     RELEASE_SIGNAL,
     STATUS_QUERY,
+    LimitsChange,
     PoolInput,
     PoolStatus,
 )
@@ -50,6 +58,8 @@ async def record_all(client: Client) -> Recorded:
         _retried_attempt,
         _fresh_attempt,
         _continued_request,
+        _continued_launch,
+        _host_lost,
         _scheduled_launch,
         _pooled_attempt,
         _pool,
@@ -126,6 +136,49 @@ async def _continued_request(client: Client) -> Recorded:
             "request-continued-1": await first.fetch_history(),
             "request-continued-2": await client.get_workflow_handle(handle.id).fetch_history(),
         }
+
+
+async def _continued_launch(client: Client) -> Recorded:
+    """A launch that continues as new while its first request runs, and is cancelled then."""
+    fakes = Requests(["a", "b"], held="one")
+    async with stage(client, fakes) as scene:
+        handle = await scene.launch(*named("one", "two"), task_concurrency=1, continue_as_new_after=60)
+        await until(lambda: standing(fakes, one=1))
+
+        async def continued() -> bool:
+            await handle.signal(
+                LIMITS_SIGNAL, LimitsChange()
+            )  # changes nothing but the length of the history
+            return await runs_of(client, handle) > 0
+
+        async def has_taken_over() -> bool:
+            commands = commands_of((await client.get_workflow_handle(handle.id).fetch_history()).events)
+            return "activity await_requests" in commands
+
+        await until(continued)
+        await until(has_taken_over)
+        await handle.signal(CANCEL_SIGNAL, "enough")
+        await handle.result()
+        first = client.get_workflow_handle(handle.id, run_id=handle.first_execution_run_id)
+        return {
+            "launch-continued-1": await first.fetch_history(),
+            "launch-continued-2": await client.get_workflow_handle(handle.id).fetch_history(),
+        }
+
+
+async def _host_lost(client: Client) -> Recorded:
+    """A phase waits for a host of which no worker is there, and the attempt is executed again elsewhere."""
+    fakes = FakeActivities()
+
+    def opened(input: OpenEnvironmentInput) -> OpenedEnvironment:
+        found = EnvironmentHandle(provider="sandbox", id=environment_id(input.ref))
+        return OpenedEnvironment(handle=found, task_queue="host/gone" if input.ref.execution == 1 else None)
+
+    fakes.on(OPEN_ENVIRONMENT, opened)
+    async with stage(client, fakes) as scene:
+        handle = await scene.attempt(host_lost_after=0.5)
+        await handle.result()
+        return {"attempt-host-lost": await handle.fetch_history()}
 
 
 async def _scheduled_launch(client: Client) -> Recorded:

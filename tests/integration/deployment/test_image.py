@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import functools
 import http.server
 import json
@@ -11,15 +13,18 @@ import subprocess
 import tempfile
 import threading
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 from base_image import import_base_image, reason_for_no_engine, remove_images, wheels
 from cluster import Cluster, free_port
 from command_line import wait_for
+from passing_on import passing_on
 
 import agentcompass
+from agentcompass.contracts.search_attributes import LAUNCH
+from agentcompass.contracts.workflows import ATTEMPT_WORKFLOW
 
 ROOT = Path(agentcompass.__file__).resolve().parent
 REASON = reason_for_no_engine()
@@ -79,16 +84,18 @@ def shared() -> Iterator[Path]:
         yield Path(folder)
 
 
-@pytest.fixture
-def container(image: str, cluster: Cluster, shared: Path) -> Iterator[tuple[str, int]]:
-    """A worker of the cluster; its name and the port of its health."""
-    name, port = f"agentcompass-test-{uuid.uuid4().hex[:8]}", free_port()
+@contextlib.contextmanager
+def worker_container(
+    image: str, cluster: Cluster, shared: Path, *, address: str, network: Sequence[str], port: int
+) -> Iterator[str]:
+    """A worker of the cluster that reaches its server at ``address``; its name."""
+    name = f"agentcompass-test-{uuid.uuid4().hex[:8]}"
     variables = {
-        "TEMPORAL_ADDRESS": cluster.address,
+        "TEMPORAL_ADDRESS": address,
         "TEMPORAL_NAMESPACE": cluster.command_line.env["TEMPORAL_NAMESPACE"],
     }
     given = [item for pair in variables.items() for item in ("--env", "=".join(pair))]
-    options = ("--detach", "--init", "--network", "host", "--read-only", "--cap-drop", "ALL", "--name", name)
+    options = ("--detach", "--init", *network, "--read-only", "--cap-drop", "ALL", "--name", name)
     places = (
         "--volume",
         f"{shared}:{shared}",
@@ -100,9 +107,35 @@ def container(image: str, cluster: Cluster, shared: Path) -> Iterator[tuple[str,
     flags = ("--task-queue", cluster.queue, "--health-address", f"127.0.0.1:{port}", "--drain-seconds", "5")
     docker("run", *options, *given, *places, image, "worker", *flags)
     try:
-        yield name, port
+        yield name
     finally:
         subprocess.run(["docker", "rm", "--force", name], capture_output=True, check=False)
+
+
+@pytest.fixture
+def container(image: str, cluster: Cluster, shared: Path) -> Iterator[tuple[str, int]]:
+    """A worker of the cluster on the network of this machine; its name and the port of its health."""
+    network, port = ("--network", "host"), free_port()
+    with worker_container(
+        image, cluster, shared, address=cluster.address, network=network, port=port
+    ) as name:
+        yield name, port
+
+
+@pytest.fixture
+def network(cluster: Cluster) -> Iterator[tuple[str, str]]:
+    """A network of containers, and where the cluster's server is found from it.
+
+    The server listens on this machine's loopback only, so somebody on the network's gateway passes bytes on.
+    """
+    name = f"agentcompass-test-{uuid.uuid4().hex[:8]}"
+    docker("network", "create", name)
+    try:
+        gateway = json.loads(docker("network", "inspect", name))[0]["IPAM"]["Config"][0]["Gateway"]
+        with passing_on(gateway, cluster.address) as port:
+            yield name, f"{gateway}:{port}"
+    finally:
+        docker("network", "rm", name)
 
 
 def test_image_runs_as_a_user_without_rights_and_knows_its_version(image: str) -> None:
@@ -130,6 +163,51 @@ def test_container_serves_a_queue_and_drains_when_it_is_stopped(
     assert state["ExitCode"] == 0, "SIGTERM drained it; killed would be 137"
     logs = subprocess.run(["docker", "logs", name], capture_output=True, text=True, check=False)
     assert "draining" in logs.stderr
+
+
+def test_two_containers_on_a_network_share_the_attempts_of_one_launch(
+    image: str, cluster: Cluster, network: tuple[str, str], shared: Path
+) -> None:
+    count = 24
+    rows = [{"id": f"q{number}", "question": "?", "answer": str(number)} for number in range(count)]
+    (shared / "tasks.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    name, address = network
+    with contextlib.ExitStack() as stack:
+        workers = [
+            stack.enter_context(
+                worker_container(
+                    image, cluster, shared, address=address, network=("--network", name), port=8080
+                )
+            )
+            for _ in range(2)
+        ]
+        for worker in workers:
+            wait_for(f"{worker} to serve", lambda worker=worker: "serving task queue" in logs_of(worker))
+        dataset = json.dumps({"path": str(shared / "tasks.jsonl")})
+        run = ("run", "qa", "oracle", "none", "--benchmark-params", dataset, "--progress", "none", "--json")
+        results = ("--results-dir", str(shared / "results"), "--task-concurrency", "8")
+        ended = cluster.command_line.run(*run, *results).expect(0).json
+        [request] = ended["requests"]
+        assert (request["evaluated_tasks"], request["value"]) == (count, 1.0)
+        identities = asyncio.run(workers_of_attempts(cluster, ended["launch_id"]))
+        hosts = {docker("inspect", "--format", "{{.Config.Hostname}}", worker) for worker in workers}
+        assert {identity.partition("@")[2] for identity in identities} == hosts
+
+
+def logs_of(name: str) -> str:
+    return subprocess.run(["docker", "logs", name], capture_output=True, text=True, check=False).stderr
+
+
+async def workers_of_attempts(cluster: Cluster, launch_id: str) -> set[str]:
+    """The identities of the workers that took steps of a launch's attempts."""
+    client = await cluster.client()
+    query = f"WorkflowType = '{ATTEMPT_WORKFLOW}' AND {LAUNCH} = '{launch_id}'"
+    return {
+        event.workflow_task_started_event_attributes.identity
+        async for item in client.list_workflows(query)
+        for event in (await client.get_workflow_handle(item.id).fetch_history()).events
+        if event.HasField("workflow_task_started_event_attributes")
+    }
 
 
 def test_health_check_of_the_image_asks_the_worker(container: tuple[str, int], image: str) -> None:

@@ -131,6 +131,26 @@ def test_attempts_end_with_the_version_that_began_them_and_new_ones_take_the_new
         worker.wait().expect(0)
 
 
+@pytest.mark.usefixtures("no_version_afterwards")
+def test_a_pool_serves_attempts_of_a_version(cluster: Cluster, tmp_path: Path) -> None:
+    gates = Gates(tmp_path / "gates")
+    worker = version_worker(cluster, gates, "v1")
+    cluster.command_line.run("pool", "set", "gated", "--capacity", "1").expect(0)
+    try:
+        start_gated(cluster.command_line, gates, tasks=["one", "two", "three"], concurrency=3).wait().expect(
+            0
+        )
+    finally:
+        cluster.command_line.run("pool", "set", "gated", "--capacity", "0").expect(0)
+    inside = 0
+    for entry in gates.entries():
+        inside += (entry.hook, entry.what) == ("open", "began")
+        assert inside <= 1, "one place, one environment at a time"
+        inside -= (entry.hook, entry.what) == ("close", "ended")
+    worker.terminate()
+    worker.wait().expect(0)
+
+
 def test_run_says_when_no_version_is_current(cluster: Cluster) -> None:
     """Temporal gives work to the current version only, and a new deployment has none."""
     cluster.worker("--deployment-name", f"{DEPLOYMENT}-{cluster.queue}", "--build-id", "v1")

@@ -129,6 +129,7 @@ RUNTIME: dict[str, tuple[Any, str]] = {
     "timeout_seconds": (-1, "should be greater than or equal to 0"),
     "cleanup_grace_seconds": (-1, "should be greater than or equal to 0"),
     "heartbeat_timeout_seconds": (1, "should be greater than or equal to 2"),
+    "host_lost_after_seconds": (-1, "should be greater than or equal to 0"),
     "progress": ("loud", "should be 'auto', 'plain' or 'none'"),
     "log_level": ("LOUD", "should be 'DEBUG', 'INFO', 'WARNING' or 'ERROR'"),
     "file_log_level": ("LOUD", "should be 'DEBUG', 'INFO', 'WARNING' or 'ERROR'"),

@@ -71,6 +71,15 @@ def test_status_shows_troubles() -> None:
     ]
 
 
+def test_status_tells_the_same_failure_once() -> None:
+    requests = [
+        RequestStatus(key=name, workflow_id="w", state="failed", message=f"{name} broke") for name in "ab"
+    ]
+    failed = launch("a broke\nb broke", state="failed").model_copy(update={"requests": requests})
+    lines = [line.strip() for line in status_lines(failed)]
+    assert [line for line in lines if "broke" in line] == ["a broke", "b broke"]
+
+
 @pytest.mark.parametrize(
     ("states", "expected"),
     [

@@ -265,6 +265,7 @@ def test_only_a_report_of_this_program_is_replaced(tmp_path: Path) -> None:
 
 def test_record_files_are_linked_from_wherever_the_report_is(tmp_path: Path) -> None:
     write_run(tmp_path / "run", {"a b/c": [scored(True)]})
+    (tmp_path / "out").mkdir()
     report = write_run_report(tmp_path / "run", tmp_path / "out" / "report.html")
     link = read_page(report).rows[0]["file"]
     assert link.startswith("./../run/details/")
