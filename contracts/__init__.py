@@ -30,6 +30,7 @@ from .environment import (
     OpenRequest,
     Output,
     ProcessStatus,
+    ServiceReport,
 )
 from .errors import (
     AgentCompassError,
@@ -156,6 +157,7 @@ __all__ = [
     "RunDirectoryError",
     "RunRequest",
     "RunResult",
+    "ServiceReport",
     "ServiceUnreachableError",
     "Severity",
     "StageFailure",
