@@ -22,7 +22,7 @@ from ..contracts.activities import (
 )
 from ..contracts.environment import Environment, EnvironmentHandle, EnvironmentSession, OpenRequest
 from ..contracts.environment_labels import LEASE_SECONDS, EnvironmentOwner
-from ..contracts.issues import IssueCode, Severity
+from ..contracts.issues import IssueCode, IssuePhase, Severity
 from ..contracts.network import NetworkPolicy
 from ..contracts.phases import ISSUE_PHASES, Phase
 from ..contracts.request import EnvironmentSpec
@@ -34,6 +34,7 @@ from .phase import PhaseScope, phase_scope
 from .phase_limit import PhaseLimit
 from .pool_client import release_place
 from .redaction import REDACTOR
+from .service_logs import keep_service_logs
 from .services import Services, resolve_variables
 from .store.kept import note_kept
 from .store.ledger import LedgerEntry
@@ -134,6 +135,9 @@ class Environments:
                 spec = evaluation
             grace = max(scope.store.request_state().runtime.cleanup_grace_seconds, 5.0)
             with scope.hooks(), self._counted(spec.id):
+                if spec.setup.compose_file is not None:
+                    keeping = keep_service_logs(scope, scope.environment(spec), input.handle, grace)
+                    await scope.warn_on_failure(keeping, IssuePhase.CLEANUP, IssueCode.CLEANUP_FAILED)
                 try:
                     await _closed(scope, scope.environment(spec), input.handle, grace)
                 except HOOK_FAILURES as error:

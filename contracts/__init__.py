@@ -30,6 +30,7 @@ from .environment import (
     OpenRequest,
     Output,
     ProcessStatus,
+    ServiceReport,
     WorkerAddress,
 )
 from .errors import (
@@ -157,6 +158,7 @@ __all__ = [
     "RunDirectoryError",
     "RunRequest",
     "RunResult",
+    "ServiceReport",
     "ServiceUnreachableError",
     "Severity",
     "StageFailure",

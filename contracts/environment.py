@@ -249,6 +249,17 @@ class EnvironmentSession(abc.ABC):
         raise NotImplementedError(f"this environment cannot switch to {policy.network_mode}")
 
 
+class ServiceReport(BaseModel):
+    """A service that runs beside a sandbox, such as a database of the task."""
+
+    name: str
+    running: bool
+    problem: str = ""
+    """What is wrong with it, after its name, as in ``ended with status 1``; empty when nothing is."""
+    log: bytes = b""
+    """The end of what it has written."""
+
+
 class EnvironmentRecord(Contract):
     """An environment as its provider knows it, for listing and cleaning up."""
 
@@ -287,6 +298,14 @@ class Environment(Component[ParamsT]):
     @abc.abstractmethod
     async def close(self, handle: EnvironmentHandle) -> None:
         """Remove the sandbox and end all in it; nothing happens when it is gone already."""
+
+    async def services(self, handle: EnvironmentHandle) -> list[ServiceReport]:
+        """What became of the services beside a sandbox; asked before one with a compose file is closed.
+
+        Optional: the default is that there are none.
+        """
+        del handle
+        return []
 
     async def renew(self, handle: EnvironmentHandle, expires_at: float) -> None:
         """Move the end of the sandbox's time to live to ``expires_at`` (Unix seconds).

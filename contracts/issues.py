@@ -64,6 +64,7 @@ class IssueCode(StrEnum):
     ENVIRONMENT_OPEN_FAILED = "environment_open_failed"
     ENVIRONMENT_LOST = "environment_lost"
     ENVIRONMENT_FAILED = "environment_failed"
+    SERVICE_FAILED = "service_failed"
     NETWORK_POLICY_FAILED = "network_policy_failed"
     SECRET_UNAVAILABLE = "secret_unavailable"
     MODEL_AUTHENTICATION = "model_authentication"
@@ -113,6 +114,7 @@ ISSUE_CODES: dict[IssueCode, str] = {
     IssueCode.ENVIRONMENT_OPEN_FAILED: "The provider could not create the environment.",
     IssueCode.ENVIRONMENT_LOST: "The environment vanished, or its host stopped answering.",
     IssueCode.ENVIRONMENT_FAILED: "A command or file operation failed in the environment itself.",
+    IssueCode.SERVICE_FAILED: "A service of the task beside the sandbox had ended or was unhealthy at the end.",
     IssueCode.NETWORK_POLICY_FAILED: "The provider cannot enforce a network policy, or could not switch to it.",
     IssueCode.SECRET_UNAVAILABLE: "A referenced secret cannot be resolved on the worker.",
     IssueCode.MODEL_AUTHENTICATION: "The model endpoint refused the credentials (401, 403).",

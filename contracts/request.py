@@ -93,10 +93,12 @@ class EnvironmentSetup(Contract):
     """An absolute folder on the worker with a Dockerfile; the image is built from it."""
     dockerfile: str | None = None
     """The Dockerfile's path below ``build_context``; default ``Dockerfile``."""
+    compose_file: str | None = None
+    """A compose file on the worker, absolute: the sandbox is its service ``main``, the others run beside it."""
     build_timeout_seconds: float | None = Field(default=None, gt=0, le=MAX_SECONDS)
     workdir: str | None = None
 
-    @field_validator("build_context", "workdir")
+    @field_validator("build_context", "compose_file", "workdir")
     @classmethod
     def _absolute(cls, value: str | None) -> str | None:
         if value is not None and not value.startswith("/"):

@@ -30,6 +30,7 @@ def register(registry: Registry) -> None:
     registry.harness("oracle", f"{_HERE}.harnesses.oracle:Oracle")
     registry.harness("nop", f"{_HERE}.harnesses.nop:Nop")
 
+    registry.recipe("harbor_daytona", f"{_HERE}.recipes.harbor_daytona:HarborDaytona")
     registry.recipe("harbor_docker", f"{_HERE}.recipes.harbor_docker:HarborDocker")
 
     registry.analyzer("exceptions", f"{_HERE}.analyzers.exceptions:Exceptions")

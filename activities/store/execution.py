@@ -12,7 +12,7 @@ from ...contracts.activities import OperatorEnd
 from ...contracts.plan import ExecutionPlan
 from ...contracts.result import RunResult, TrajectoryStep
 from ...contracts.task import PreparedTask
-from .files import append, encode, find_model, read_bytes, read_json, read_model
+from .files import append, encode, find_model, read_bytes, read_json, read_model, write_atomic
 from .layout import safe_component
 from .linking import link_tree
 from .writer import MaskingWriter
@@ -140,6 +140,16 @@ class ExecutionStore:
             except orjson.JSONDecodeError:
                 continue  # cut off when its writer was killed
         return "\n".join(texts)
+
+    def save_service_log(self, name: str, data: bytes) -> str:
+        """Keep the log of a service beside the sandbox, secrets masked; returns its path in the run directory."""
+        folder = (
+            self._run_dir / "logs" / "services" / self._artifacts.relative_to(self._run_dir / "artifacts")
+        )
+        path = folder / f"{safe_component(name)}.log"
+        text = self._writer.redactor.text(data.decode("utf-8", "replace"))
+        write_atomic(path, text.encode("utf-8", "replace"), durable=False)
+        return path.relative_to(self._run_dir).as_posix()
 
     def artifact_dir(self) -> Path:
         """The directory for files that this execution keeps; made when it is asked for."""

@@ -9,6 +9,8 @@ TASKS = FIXTURES / "tasks"
 """Three tasks that need no image."""
 IMAGES = FIXTURES / "images"
 """Three tasks that need containers, on the base image of the Docker tests."""
+SERVICES = FIXTURES / "services"
+"""Two tasks whose agent needs a service beside it; one has a separate verifier."""
 
 
 def make_task(folder: Path, toml: str = "", **files: str) -> Path:

@@ -25,7 +25,7 @@ from .folder import InvalidTaskError, TaskFolder
 from .params import HarborParams
 from .paths import SandboxPaths
 from .sources import Candidate, candidates, folder_of, locate
-from .tasks import read_task
+from .tasks import read_task, require_image
 from .verifier import grade, require_interpreter, upload_part
 
 _log = logging.getLogger(__name__)
@@ -56,6 +56,7 @@ class Harbor(Benchmark[HarborParams]):
         for candidate in self._wanted(candidates(self.params)):
             try:
                 task, unknown = read_task(candidate, self.params, request.environment.id)
+                require_image(task, request.environment)
             except InvalidTaskError as error:
                 invalid.append(f"{candidate.name}: {error}")
                 continue
@@ -92,6 +93,8 @@ class Harbor(Benchmark[HarborParams]):
         setup = facts.setup
         if facts.builds_image:
             setup = setup.model_copy(update={"build_context": f"{folder}/environment"})
+        if facts.compose_file:
+            setup = setup.model_copy(update={"compose_file": f"{folder}/environment/{facts.compose_file}"})
         evaluation = facts.verifier_setup
         if evaluation is not None and facts.verifier_builds_image:
             evaluation = evaluation.model_copy(update={"build_context": f"{folder}/tests"})

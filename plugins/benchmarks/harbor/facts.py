@@ -21,8 +21,10 @@ class HarborFacts(Contract):
     """Of ``solution/``, where there is one."""
     builds_image: bool = False
     """True when the image is built from ``environment/``."""
+    compose_file: str = ""
+    """The name of a compose file in ``environment/``, whose services run beside the agent."""
     setup: EnvironmentSetup
-    """Of the environment, without ``build_context``, which is a path of a machine."""
+    """Of the environment, without ``build_context`` and ``compose_file``, which are paths of a machine."""
     separate_verifier: bool = False
     verifier_setup: EnvironmentSetup | None = None
     """Of a verifier with an image of its own, without ``build_context``."""

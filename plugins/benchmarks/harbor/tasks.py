@@ -9,8 +9,9 @@ from typing import Any
 from pydantic import ValidationError
 
 from ....contracts.artifacts import ArtifactCommand, ArtifactSpec
-from ....contracts.request import EnvironmentSetup, EvaluationMode, ResourceRequirements
+from ....contracts.request import EnvironmentSetup, EnvironmentSpec, EvaluationMode, ResourceRequirements
 from ....contracts.task import OracleCommand, TaskSpec
+from ...environments.docker.compose import ComposeError, project_of
 from ...params import describe_validation_error
 from .config import EnvironmentTable, TaskConfig, VerifierTable
 from .facts import HarborFacts
@@ -23,6 +24,10 @@ from .variables import task_variables
 _CANARY = re.compile(r"^\s*(<!--.*canary.*-->|#.*canary.*)\s*$", re.IGNORECASE)
 _COMPOSE = ("docker-compose.yaml", "docker-compose.yml", "compose.yaml", "compose.yml")
 _ARTIFACTS = "/logs/artifacts"
+_WITH_SERVICES = "docker"
+"""The environment that runs the services of a compose file."""
+_BUILDS_NOTHING = ("daytona",)
+"""Environments that take an image by its name only."""
 
 
 def read_config(folder: TaskFolder) -> TaskConfig:
@@ -42,8 +47,9 @@ def read_task(candidate: Candidate, params: HarborParams, environment: str) -> t
     folder = candidate.folder
     config = read_config(folder)
     _require_supported(config, folder)
+    compose = _compose_file(folder, environment)
     mapped = environment == MAPPED_ENVIRONMENT
-    facts = _facts(candidate, config, params)
+    facts = _facts(candidate, config, params, compose)
     if mapped:
         _require_no_image(facts)
     verifier, table = config.verifier, config.environment
@@ -85,9 +91,6 @@ def _require_supported(config: TaskConfig, folder: TaskFolder) -> None:
         "environment.os: only linux is supported": environment.os != "linux",
         "environment.tpu is not supported": environment.tpu is not None,
         "environment.mcp_servers is not supported": bool(environment.mcp_servers),
-        "a docker-compose file: tasks of several containers are not supported": any(
-            folder.has(f"environment/{name}") for name in _COMPOSE
-        ),
         "verifier.collect: another service than main, or a user, is not supported": any(
             item.service != "main" or item.user is not None for item in config.verifier.collect
         ),
@@ -105,7 +108,28 @@ def _require_supported(config: TaskConfig, folder: TaskFolder) -> None:
         raise InvalidTaskError("tests/test.sh is missing")
 
 
-def _facts(candidate: Candidate, config: TaskConfig, params: HarborParams) -> HarborFacts:
+def _compose_file(folder: TaskFolder, environment: str) -> str:
+    """The name of the task's compose file in ``environment/``, empty without one; checked as a whole."""
+    links = [name for name in _COMPOSE if (folder.path / "environment" / name).is_symlink()]
+    if links:
+        raise InvalidTaskError(f"environment/{links[0]} is a link")
+    found = [name for name in _COMPOSE if folder.has(f"environment/{name}")]
+    if not found:
+        return ""
+    if len(found) > 1:
+        raise InvalidTaskError(f"environment/ has several compose files: {', '.join(found)}")
+    if environment != _WITH_SERVICES:
+        raise InvalidTaskError(
+            f"its services (environment/{found[0]}) are not to be had on {environment}: use --env {_WITH_SERVICES}"
+        )
+    try:
+        project_of(folder.text(f"environment/{found[0]}"), folder.path / "environment")
+    except ComposeError as error:
+        raise InvalidTaskError(f"environment/{found[0]}: {error}") from None
+    return found[0]
+
+
+def _facts(candidate: Candidate, config: TaskConfig, params: HarborParams, compose: str) -> HarborFacts:
     folder, table, verifier = candidate.folder, config.environment, config.verifier
     own = verifier.environment
     image = own.docker_image if own else None
@@ -126,6 +150,7 @@ def _facts(candidate: Candidate, config: TaskConfig, params: HarborParams) -> Ha
         tests_digest=folder.digest(["tests"]),
         solution_digest=folder.digest(["solution"]) if folder.has("solution/solve.sh") else "",
         builds_image=table.docker_image is None and folder.has("environment/Dockerfile"),
+        compose_file=compose,
         setup=setup,
         separate_verifier=verifier.separate,
         verifier_setup=verifier_setup,
@@ -141,6 +166,23 @@ def _facts(candidate: Candidate, config: TaskConfig, params: HarborParams) -> Ha
 def _require_no_image(facts: HarborFacts) -> None:
     if facts.setup.image or facts.builds_image or facts.verifier_setup:
         raise InvalidTaskError(f"it needs an image, which {MAPPED_ENVIRONMENT} has not: use --env docker")
+
+
+def require_image(task: TaskSpec, environment: EnvironmentSpec) -> None:
+    """Raise ``InvalidTaskError`` for a task whose image would be built where images are only named."""
+    if environment.id not in _BUILDS_NOTHING:
+        return
+    facts = HarborFacts.of(task)
+    if facts.builds_image and not environment.setup.image:
+        raise InvalidTaskError(
+            f"its image is built from environment/Dockerfile, and {environment.id} builds none: name a published one "
+            "as environment.docker_image in task.toml, or as setup.image for all tasks"
+        )
+    if facts.verifier_builds_image:
+        raise InvalidTaskError(
+            f"its verifier's image is built from tests/Dockerfile, and {environment.id} builds none: name a published "
+            "one as verifier.environment.docker_image in task.toml"
+        )
 
 
 def _instruction(folder: TaskFolder) -> str:

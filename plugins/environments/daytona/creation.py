@@ -37,6 +37,8 @@ def origin_of(spec: EnvironmentSpec, params: DaytonaParams) -> tuple[str | None,
         raise UsageError(
             "daytona builds no folder with a Dockerfile; make a snapshot or an image of it and name that"
         )
+    if spec.setup.compose_file:
+        raise UsageError("daytona runs no services of a compose file beside a sandbox; use docker")
     image = spec.setup.image or params.image
     resources = spec.resources.model_dump(exclude_none=True)
     if resources and not image:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import logging
 import os
 import tempfile
 import threading
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -30,8 +32,30 @@ _LOCKS: dict[str, threading.Lock] = {}
 _LOCKS_LOCK = threading.Lock()
 
 
+@dataclass(frozen=True)
+class BuildOptions:
+    """What a build is given beside its context; part of what the image is."""
+
+    args: dict[str, str] = field(default_factory=dict)
+    target: str | None = None
+    """The stage to stop at; default: the last one."""
+
+    def params(self) -> dict[str, str]:
+        """For the engine; empty without options."""
+        found = {"buildargs": json.dumps(self.args, sort_keys=True)} if self.args else {}
+        return found | ({"target": self.target} if self.target else {})
+
+
+_NO_OPTIONS = BuildOptions()
+
+
 def build(
-    engine: Engine, context: Path, dockerfile: str | None, platform: str | None, transfer: Transfer
+    engine: Engine,
+    context: Path,
+    dockerfile: str | None,
+    platform: str | None,
+    transfer: Transfer,
+    options: BuildOptions = _NO_OPTIONS,
 ) -> ImageFacts:
     """The image of ``context``, built unless the engine has one of the same content. Blocks.
 
@@ -41,7 +65,8 @@ def build(
     if not (context / name).is_file():
         raise UsageError(f"{context} has no {name} to build an image from")
     with tempfile.TemporaryFile() as archive:
-        digest = hashlib.sha256(f"{name}\0{platform}\0".encode())
+        more = "".join(f"{key}={value}\0" for key, value in options.params().items())
+        digest = hashlib.sha256(f"{name}\0{platform}\0{more}".encode())
         for piece in _context(context, name):
             digest.update(piece)
             archive.write(piece)
@@ -49,7 +74,7 @@ def build(
         with _lock_of(tag):  # many tasks of one content: the first one builds
             found = find_image(engine, tag)
             if found is None:
-                _build(engine, archive, name, tag, platform, transfer)
+                _build(engine, archive, name, tag, platform, transfer, options)
                 found = find_image(engine, tag)
     if found is None:
         raise OSError(f"the engine has built {tag} and does not know it")
@@ -57,7 +82,13 @@ def build(
 
 
 def _build(
-    engine: Engine, archive: IO[bytes], dockerfile: str, tag: str, platform: str | None, transfer: Transfer
+    engine: Engine,
+    archive: IO[bytes],
+    dockerfile: str,
+    tag: str,
+    platform: str | None,
+    transfer: Transfer,
+    options: BuildOptions,
 ) -> None:
     network = public_network(engine).id
     params: dict[str, Any] = {
@@ -66,6 +97,7 @@ def _build(
         "rm": "true",
         "forcerm": "true",
         "networkmode": network,
+        **options.params(),
     }
     if platform:
         params["platform"] = platform
@@ -115,7 +147,6 @@ def _context(context: Path, dockerfile: str) -> Iterator[bytes]:
 def _credentials(engine: Engine) -> dict[str, str]:
     """For base images of private registries, as the docker command line sends them."""
     import base64
-    import json
 
     known = engine.api._auth_configs.get_all_credentials()
     return (

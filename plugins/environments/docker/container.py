@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ....contracts.base import Contract
-from ....contracts.environment import EnvironmentHandle, EnvironmentRecord, OpenRequest
+from ....contracts.environment import EnvironmentHandle, OpenRequest
 from ....contracts.network import NetworkMode
 from ....contracts.request import ResourceRequirements
 from ..shared.naming import file_name
 from . import lease, scripts
+from .membership import Membership
 from .params import DockerParams
 from .public_network import PublicNetwork
 
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
 PROVIDER = "docker"
 ID_LABEL = "agentcompass.environment"
 LABEL_PREFIX = "agentcompass.label."
+SERVICE_LABEL = "agentcompass.service"
+"""Which service of a compose file a container is; a sandbox of one container has no such label."""
+MAIN = "main"
+"""The service that is the sandbox: commands run there."""
 VARIABLES = f"{scripts.HOME}/variables.json"
 """Holds the environment's own variables, inside."""
 VARIABLES_LABEL = "agentcompass.variables"
@@ -71,8 +76,8 @@ def container_name(environment_id: str, turn: int) -> str:
 
 
 def labels_of(request: OpenRequest) -> dict[str, str]:
-    """The labels of the container of ``request``."""
-    own = {ID_LABEL: request.environment_id} | ({VARIABLES_LABEL: "1"} if request.env_variables else {})
+    """The labels of whatever belongs to the sandbox of ``request``."""
+    own = {ID_LABEL: request.environment_id}
     return own | {f"{LABEL_PREFIX}{name}": value for name, value in request.labels.items()}
 
 
@@ -85,27 +90,33 @@ def opening_labels(labels: dict[str, str]) -> dict[str, str]:
     }
 
 
-def record_of(summary: dict[str, Any]) -> EnvironmentRecord:
-    """A container, as the engine lists it, as an environment."""
-    labels: dict[str, str] = summary["Labels"]
-    return EnvironmentRecord(
-        handle=handle_of(labels[ID_LABEL], summary["Id"]),
-        labels=opening_labels(labels),
-        created_at=float(summary["Created"]),
-    )
-
-
 def creation_config(
-    api: APIClient, request: OpenRequest, params: DockerParams, image: ImageFacts, network: PublicNetwork
+    api: APIClient,
+    request: OpenRequest,
+    params: DockerParams,
+    image: ImageFacts,
+    network: PublicNetwork,
+    membership: Membership | None = None,
 ) -> dict[str, Any]:
-    """The argument of ``create_container_from_config``."""
+    """The argument of ``create_container_from_config``, for the sandbox itself."""
     workdir = request.spec.setup.workdir or (image.workdir if image.workdir != "/" else "") or DEFAULT_WORKDIR
     user = params.user or image.user or "0"
     seconds = lease.initial_seconds(request, params)
     volumes = [scripts.HOME, workdir, "/tmp"] if params.read_only else []
+    labels = labels_of(request) | ({VARIABLES_LABEL: "1"} if request.env_variables else {})
+    # Nothing is reachable before a policy says so.
+    first_network = network.id if request.network_policy.network_mode is NetworkMode.PUBLIC else "none"
+    binds = [f"{mount.source}:{mount.target}:{'ro' if mount.read_only else 'rw'}" for mount in params.mounts]
+    shared: dict[str, Any] = {}
+    own: dict[str, Any] = {}
+    if membership is not None:
+        labels[SERVICE_LABEL] = MAIN
+        first_network = membership.network
+        binds += membership.binds
+        volumes += membership.nameless_volumes
+        shared, own = membership.host_settings(), membership.settings(api)
     host = api.create_host_config(
-        # Nothing is reachable before a policy says so.
-        network_mode=network.id if request.network_policy.network_mode is NetworkMode.PUBLIC else "none",
+        network_mode=first_network,
         extra_hosts=network.extra_hosts,
         cap_drop=["ALL"],
         cap_add=sorted({*DEFAULT_CAPABILITIES, *params.add_capabilities}),
@@ -116,13 +127,10 @@ def creation_config(
         auto_remove=seconds > 0,
         pids_limit=params.pids_limit,
         shm_size=params.shm_mb * _MIB,
-        binds={
-            mount.source: {"bind": mount.target, "mode": "ro" if mount.read_only else "rw"}
-            for mount in params.mounts
-        }
-        or None,
+        binds=binds or None,
         log_config={"type": "none", "config": {}},
         **limits(request.spec.resources),
+        **shared,
     )
     config: dict[str, Any] = api.create_container_config(
         image=image.id,
@@ -131,10 +139,11 @@ def creation_config(
         # Not the user of commands: what an agent without root does cannot touch the first process.
         user="0:0",
         working_dir="/",
-        labels=labels_of(request),
+        labels=labels,
         host_config=host,
         stdin_open=True,
         volumes=volumes or None,
+        **own,
     )
     return config
 

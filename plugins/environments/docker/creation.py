@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
 from typing import Any
 
 from ....contracts.environment import OpenRequest
@@ -12,6 +13,7 @@ from ..shared.packing import Owner
 from .container import ID_LABEL, VARIABLES, ImageFacts, SandboxData, container_name, creation_config
 from .engine import CONFLICT, NOT_FOUND, Engine, EngineError
 from .files import write_file
+from .membership import Membership
 from .params import DockerParams
 from .public_network import public_network
 from .sandbox import Sandbox
@@ -25,7 +27,16 @@ _PAUSE_SECONDS = 0.1
 class Creation:
     """One opening. ``made`` is what it has created itself, complete or not."""
 
-    def __init__(self, engine: Engine, params: DockerParams, request: OpenRequest, image: ImageFacts) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        params: DockerParams,
+        request: OpenRequest,
+        image: ImageFacts,
+        membership: Membership | None = None,
+        fill: Callable[[str], None] | None = None,
+    ) -> None:
+        """``fill`` puts files into the new container, by its id, before it is started."""
         self.made: list[str] = []
         self.found = False
         """True when the running container of an earlier try was taken up."""
@@ -33,6 +44,8 @@ class Creation:
         self._params = params
         self._request = request
         self._image = image
+        self._membership = membership
+        self._fill = fill
 
     def run(self) -> Sandbox:
         """The running container. Blocks. Raises ``UsageError`` for what the engine cannot start."""
@@ -47,7 +60,7 @@ class Creation:
         """The id of the container; ``None`` when one was in the way and is gone now."""
         network = public_network(self._engine)
         api = self._engine.api
-        config = creation_config(api, self._request, self._params, self._image, network)
+        config = creation_config(api, self._request, self._params, self._image, network, self._membership)
         for turn in range(_TURNS):
             name = container_name(self._request.environment_id, turn)
             try:
@@ -98,6 +111,8 @@ class Creation:
             content = json.dumps(self._request.env_variables).encode("ascii")
             write_file(sandbox.files, VARIABLES, content, 0o600, Owner())
         if not self.found:
+            if self._fill is not None:
+                self._fill(container)
             try:
                 self._engine.translated(self._engine.api.start, container)
             except EngineError as error:

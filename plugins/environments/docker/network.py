@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from ....contracts.environment import EnvironmentLostError
 from ....contracts.network import NetworkMode, NetworkPolicy
 from ..shared.packing import Owner
 from . import scripts
-from .egress_proxy import PROXY_URL, EgressProxy
+from .container import container_name
+from .egress_proxy import PROXY_URL, EgressError, EgressProxy
 from .engine import EngineError
 from .files import read_file, write_file
 from .public_network import public_network
@@ -13,7 +17,8 @@ from .sandbox import Sandbox
 
 NOTE = f"{scripts.HOME}/egress"
 """Inside: which run of the proxy has a socket there."""
-_HERE = "localhost,127.0.0.1,::1"
+HERE = "localhost,127.0.0.1,::1"
+"""What is reached without the proxy, for ``no_proxy``."""
 
 
 class SandboxNetwork:
@@ -32,7 +37,7 @@ class SandboxNetwork:
     def found(cls, sandbox: Sandbox, proxy: EgressProxy) -> SandboxNetwork:
         """As it is at a living sandbox. A proxy that was started anew gets its socket again."""
         facts = sandbox.require_alive()
-        if _is_public(facts):
+        if _is_public(facts, sandbox):
             return cls(sandbox, proxy, NetworkMode.PUBLIC)
         # The note is within the agent's reach, so it says nothing of what is allowed: that is known to
         # the proxy. All that a false one does is to give the sandbox a proxy that refuses everything.
@@ -49,7 +54,7 @@ class SandboxNetwork:
         if self.mode is not NetworkMode.ALLOWLIST:
             return {}
         names = ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY")
-        return dict.fromkeys(names, PROXY_URL) | {"no_proxy": _HERE, "NO_PROXY": _HERE}
+        return dict.fromkeys(names, PROXY_URL) | {"no_proxy": HERE, "NO_PROXY": HERE}
 
     def switch(self, policy: NetworkPolicy) -> None:
         """Put a policy into force; what it forbids is cut before what it allows is opened."""
@@ -66,6 +71,19 @@ class SandboxNetwork:
             self._connect()
         self.mode = mode
 
+    def switch_unless_over(self, policy: NetworkPolicy) -> None:
+        """The same for a container that may end at any time, as a service does that only prepares something."""
+        try:
+            self.switch(policy)
+        except EnvironmentLostError:
+            return
+        except (EngineError, EgressError):
+            try:
+                self._sandbox.require_alive()
+            except EnvironmentLostError:
+                return
+            raise
+
     def renew(self) -> None:
         """After a restart of the container, whose loopback is a new one."""
         if self.mode is NetworkMode.ALLOWLIST:
@@ -75,7 +93,7 @@ class SandboxNetwork:
         """Where the engine's machine reaches it, if that is this machine."""
         if self.mode is not NetworkMode.PUBLIC or not self._sandbox.engine.local:
             return None
-        networks = self._sandbox.require_alive()["NetworkSettings"]["Networks"]
+        networks = _outward(self._sandbox.require_alive(), self._sandbox)
         return next((net["IPAddress"] for net in networks.values() if net.get("IPAddress")), None)
 
     def _listen(self, policy: NetworkPolicy | None) -> None:
@@ -91,14 +109,13 @@ class SandboxNetwork:
 
     def _disconnect(self) -> None:
         api = self._sandbox.engine.api
-        for name, network in self._sandbox.require_alive()["NetworkSettings"]["Networks"].items():
-            if name != "none":
-                self._call(api.disconnect_container_from_network, network["NetworkID"], force=True)
+        for network in _outward(self._sandbox.require_alive(), self._sandbox).values():
+            self._call(api.disconnect_container_from_network, network["NetworkID"], force=True)
 
     def _connect(self) -> None:
         api = self._sandbox.engine.api
         facts = self._sandbox.require_alive()
-        if _is_public(facts):
+        if _is_public(facts, self._sandbox):
             return
         if "none" in facts["NetworkSettings"]["Networks"]:
             self._call(api.disconnect_container_from_network, "none", force=True)
@@ -111,5 +128,17 @@ class SandboxNetwork:
             raise self._sandbox.lost_or(error) from error
 
 
-def _is_public(facts) -> bool:  # type: ignore[no-untyped-def]
-    return any(name != "none" for name in facts["NetworkSettings"]["Networks"])
+def _is_public(facts: dict[str, Any], sandbox: Sandbox) -> bool:
+    return bool(_outward(facts, sandbox))
+
+
+def _outward(facts: dict[str, Any], sandbox: Sandbox) -> dict[str, dict[str, Any]]:
+    """The networks of a container that lead out: all but ``none``, and the one of its task's services."""
+    inward = ("none", private_network_name(sandbox.environment_id))
+    networks: dict[str, dict[str, Any]] = facts["NetworkSettings"]["Networks"]
+    return {name: network for name, network in networks.items() if name not in inward}
+
+
+def private_network_name(environment_id: str) -> str:
+    """The network in which the services of one sandbox reach one another, and nothing else."""
+    return container_name(environment_id, 0)

@@ -11,6 +11,7 @@ from .egress_image import ensure_image
 from .engine import Engine, EngineError
 from .image_facts import find_image
 from .params import DockerParams
+from .services import project_at
 
 _LEAST_MEMORY_MB = 6
 _QUOTA_DRIVERS = ("btrfs", "zfs", "devicemapper")
@@ -24,6 +25,8 @@ def check_engine(engine: Engine, spec: EnvironmentSpec, params: DockerParams) ->
             f"docker needs an engine for Linux containers; {engine.host} is for {info['OSType']}"
         )
     _check_limits(info, spec.resources)
+    if spec.setup.compose_file is not None:
+        project_at(spec.setup.compose_file)
     _check_image(engine, spec, params)
     policies = (spec.network_policy, spec.run_network_policy, spec.verifier_network_policy)
     if any(policy is not None and policy.network_mode is NetworkMode.ALLOWLIST for policy in policies):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import functools
 import json
-import logging
 import os
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 from pydantic import BaseModel
@@ -17,6 +17,7 @@ from ....contracts.environment import (
     EnvironmentHandle,
     EnvironmentRecord,
     OpenRequest,
+    ServiceReport,
 )
 from ....contracts.network import NetworkMode
 from ....contracts.request import EnvironmentSpec
@@ -26,30 +27,33 @@ from . import lease
 from .archive import ContainerFiles
 from .container import (
     ID_LABEL,
-    LABEL_PREFIX,
     PROVIDER,
+    SERVICE_LABEL,
     VARIABLES,
     VARIABLES_LABEL,
     ImageFacts,
     SandboxData,
     opening_labels,
-    record_of,
 )
 from .creation import Creation
-from .egress_proxy import EgressError, EgressProxy
-from .engine import CONFLICT, NOT_FOUND, Engine, EngineError, engine_at
+from .egress_proxy import EgressProxy
+from .engine import Engine, EngineError, engine_at
 from .files import read_file
 from .images import provide_image
-from .network import NOTE, SandboxNetwork
+from .listing import find_environments
+from .main_service import begin
+from .network import SandboxNetwork
 from .params import DockerParams
 from .preflight import check_engine, check_resources
 from .public_network import HOST_NAME
+from .removal import remove_container, remove_environment
 from .sandbox import Sandbox, facts_of
+from .services import ServicesOpening
+from .services_network import ServicesNetwork
+from .services_report import report_services
 from .session import DockerSession
 from .transfer import Transfer
 
-_log = logging.getLogger(__name__)
-_REMOVAL_POLL_SECONDS = 0.1
 _LARGEST_VARIABLES = 16 * 1024**2
 
 
@@ -88,7 +92,11 @@ class Docker(Environment[DockerParams]):
         """
         checked_variables(request.env_variables)
         check_resources(request.spec.resources)
-        image = await self._image(request)
+        if request.spec.setup.compose_file is not None:
+            return await self._open_with_services(request)
+        image = await self._image(
+            lambda transfer: provide_image(self._engine, self.params, request.spec.setup, transfer)
+        )
         creation = Creation(self._engine, self.params, request, image)
         try:
             sandbox = await self._engine.settle(creation.run)
@@ -110,7 +118,11 @@ class Docker(Environment[DockerParams]):
             facts = self._facts(handle, container)
             labels = facts["Config"]["Labels"]
             sandbox = Sandbox(self._engine, handle.id, SandboxData.of(facts))
-            network = SandboxNetwork.found(sandbox, self._egress)
+            network = (
+                ServicesNetwork.attached(sandbox, self._egress)
+                if SERVICE_LABEL in labels
+                else SandboxNetwork.found(sandbox, self._egress)
+            )
             if VARIABLES_LABEL not in labels:
                 return sandbox, {}, network
             content = read_file(sandbox.files, VARIABLES, _LARGEST_VARIABLES)
@@ -120,15 +132,14 @@ class Docker(Environment[DockerParams]):
         return DockerSession(sandbox, self.params, variables, network)
 
     async def close(self, handle: EnvironmentHandle) -> None:
-        """Remove the container, found by its label alone: a handle cannot name anybody else's."""
+        """Remove all that belongs to it, found by its label alone: a handle cannot name anybody else's."""
         _require_ours(handle)
-        for record in await self._find({ID_LABEL: handle.id}):
-            container = str(record.handle.data["container"])
-            files = ContainerFiles(self._engine, container)
-            proxied = await self._engine.call(files.status, NOTE) is not None
-            await self._remove(container)
-            if proxied:
-                await self._forget(container)
+        await remove_environment(self._engine, self._egress, handle.id)
+
+    async def services(self, handle: EnvironmentHandle) -> list[ServiceReport]:
+        """What became of the services of a compose file, by their label; none for a single container."""
+        _require_ours(handle)
+        return await self._engine.call(report_services, self._engine, handle.id)
 
     async def renew(self, handle: EnvironmentHandle, expires_at: float) -> None:
         """Have the container end itself at that time and not before; a kept one never does."""
@@ -146,19 +157,18 @@ class Docker(Environment[DockerParams]):
         await self._engine.call(renew)
 
     async def list_environments(self, labels: dict[str, str] | None = None) -> list[EnvironmentRecord]:
-        """Containers of this provider that carry all of ``labels``, the oldest first."""
-        wanted = {f"{LABEL_PREFIX}{name}": value for name, value in (labels or {}).items()}
-        found = await self._find(wanted)
-        ends = await self._engine.call(
-            lambda: [
-                lease.expires_at(ContainerFiles(self._engine, str(record.handle.data["container"])))
-                for record in found
-            ]
-        )
-        records = [
-            record.model_copy(update={"expires_at": end}) for record, end in zip(found, ends, strict=True)
-        ]
-        return sorted(records, key=lambda record: record.created_at or 0.0)
+        """Sandboxes of this provider that carry all of ``labels``, the oldest first."""
+
+        def look() -> list[EnvironmentRecord]:
+            return [self._with_end(record) for record in find_environments(self._engine, labels or {})]
+
+        return sorted(await self._engine.call(look), key=lambda record: record.created_at or 0.0)
+
+    def _with_end(self, record: EnvironmentRecord) -> EnvironmentRecord:
+        """With the end of its time to live; what has no container has none."""
+        container = str(record.handle.data.get("container") or "")
+        end = lease.expires_at(ContainerFiles(self._engine, container)) if container else None
+        return record.model_copy(update={"expires_at": end})
 
     @functools.cached_property
     def _engine(self) -> Engine:
@@ -176,11 +186,21 @@ class Docker(Environment[DockerParams]):
             raise ValueError(f"container {container[:12]} is not environment {handle.id!r}")
         return facts
 
-    async def _image(self, request: OpenRequest) -> ImageFacts:
+    async def _open_with_services(self, request: OpenRequest) -> DockerSession:
+        opening = ServicesOpening(self._engine, self.params, self._egress, request, self._image)
+        try:
+            sandbox, network = await opening.run()
+            session = DockerSession(sandbox, self.params, request.env_variables, network)
+            await begin(session, opening.project.main, opening.main_user, opening.deadline)
+        except BaseException:
+            if opening.fresh:
+                await finish(remove_environment(self._engine, self._egress, request.environment_id))
+            raise
+        return session
+
+    async def _image(self, provide: Callable[[Transfer], ImageFacts]) -> ImageFacts:
         transfer = Transfer()
-        working = asyncio.ensure_future(
-            asyncio.to_thread(provide_image, self._engine, self.params, request.spec.setup, transfer)
-        )
+        working = asyncio.ensure_future(asyncio.to_thread(provide, transfer))
         try:
             return await asyncio.shield(working)
         except asyncio.CancelledError:
@@ -191,42 +211,7 @@ class Docker(Environment[DockerParams]):
     async def _discard(self, creation: Creation) -> None:
         """After a failed opening: what it made itself goes, what it found stays."""
         for container in creation.made:
-            await self._remove(container)
-
-    async def _find(self, labels: dict[str, str]) -> list[EnvironmentRecord]:
-        filters = {"label": [ID_LABEL, *(f"{name}={value}" for name, value in labels.items())]}
-        found: list[dict[str, Any]] = await self._engine.call(
-            lambda: self._engine.api.containers(all=True, filters=filters)
-        )
-        return [record_of(item) for item in found if labels.items() <= item["Labels"].items()]
-
-    async def _remove(self, container: str) -> None:
-        """Remove a container; when somebody else is at it, wait until it is gone."""
-        try:
-            await self._engine.call(lambda: self._engine.api.remove_container(container, force=True, v=True))
-        except EngineError as error:
-            if error.status == NOT_FOUND:
-                return
-            if error.status != CONFLICT:
-                raise
-            while await self._exists(container):  # noqa: ASYNC110  # the engine announces nothing here
-                await asyncio.sleep(_REMOVAL_POLL_SECONDS)
-
-    async def _forget(self, container: str) -> None:
-        try:
-            await self._engine.call(self._egress.forget, container)
-        except (EgressError, EngineError) as error:
-            # The container is gone, and with it whoever could use the socket; the next use clears it up.
-            _log.warning("the egress proxy still has a socket of container %s: %s", container[:12], error)
-
-    async def _exists(self, container: str) -> bool:
-        try:
-            await self._engine.call(lambda: self._engine.api.inspect_container(container))
-        except EngineError as error:
-            if error.status == NOT_FOUND:
-                return False
-            raise
-        return True
+            await remove_container(self._engine, container)
 
 
 def _require_ours(handle: EnvironmentHandle) -> None:

@@ -39,6 +39,7 @@ MODEL: dict[str, tuple[Any, str]] = {
 }
 SETUP: dict[str, tuple[Any, str]] = {
     "build_context": ("./here", "must be an absolute path"),
+    "compose_file": ("./here", "must be an absolute path"),
     "dockerfile": (3, "should be text"),
     "image": (1, "should be text"),
     "build_timeout_seconds": (0, "should be greater than 0"),

@@ -27,6 +27,9 @@ def request_on(environment: str) -> RunRequest:
     )
 
 
+SERVICES = "services:\n  db:\n    image: db:1\n"
+
+
 async def load(path: Path, environment: str = "docker", **params: Any) -> list[TaskSpec]:
     source = params if {"git", "registry"} & set(params) else {"path": str(path), **params}
     return await Harbor(HarborParams.model_validate(source)).load_tasks(request_on(environment))
@@ -234,6 +237,45 @@ async def test_environments_are_made_as_the_task_says_and_a_verifier_may_have_it
     assert (plan.evaluation_setup.image, plan.evaluation_setup.build_context) == ("verifier:1", None)
     assert (plan.evaluation_resources.memory_mb, plan.evaluation_resources.cpu) == (512, None)
     assert str(tmp_path) not in task.model_dump_json()  # a place is no part of a task
+
+
+async def test_a_compose_file_becomes_part_of_how_the_environment_is_made(tmp_path: Path) -> None:
+    make_task(tmp_path / "t", environment__Dockerfile="FROM x\n", environment__compose_dot_yaml=SERVICES)
+    benchmark = Harbor(HarborParams(path=str(tmp_path)))
+    [task] = await benchmark.load_tasks(request_on("docker"))
+    plan = benchmark.build_plan(task, request_on("docker"))
+    assert plan.setup.compose_file == f"{tmp_path}/t/environment/compose.yaml"
+    assert plan.setup.build_context == f"{tmp_path}/t/environment"
+    assert str(tmp_path) not in task.model_dump_json()
+
+
+async def test_services_are_refused_where_they_cannot_be_had_or_may_not_be(tmp_path: Path) -> None:
+    make_task(tmp_path / "a/t", environment__compose_dot_yaml=SERVICES)
+    for environment in ("daytona", "host_process"):
+        message = await refusal(tmp_path / "a", environment=environment)
+        assert f"its services (environment/compose.yaml) are not to be had on {environment}" in message
+    make_task(tmp_path / "b/t", environment__compose_dot_yaml=SERVICES + "    privileged: true\n")
+    assert "t: environment/compose.yaml: 'services.db.privileged'" in await refusal(tmp_path / "b")
+    (tmp_path / "a/t/environment/docker-compose.yaml").symlink_to("compose.yaml")
+    assert "environment/docker-compose.yaml is a link" in await refusal(tmp_path / "a")
+    (tmp_path / "b/t/environment/docker-compose.yml").write_text(SERVICES)
+    assert "several compose files" in await refusal(tmp_path / "b")
+
+
+async def test_on_daytona_images_are_named_and_not_built(tmp_path: Path) -> None:
+    named = "[environment]\ndocker_image = 'published:1'\n"
+    make_task(tmp_path / "named/t", named)
+    assert len(await load(tmp_path / "named", "daytona")) == 1
+    make_task(tmp_path / "built/t", environment__Dockerfile="FROM x\n")
+    assert "t: its image is built from environment/Dockerfile, and daytona builds none" in await refusal(
+        tmp_path / "built", environment="daytona"
+    )
+    own = named + "[verifier]\nenvironment_mode = 'separate'\n"
+    make_task(tmp_path / "verifier/t", own, tests__Dockerfile="FROM x\n")
+    assert "t: its verifier's image is built" in await refusal(tmp_path / "verifier", environment="daytona")
+    request = request_on("daytona")
+    request.environment.setup.image = "for-all:1"
+    assert len(await Harbor(HarborParams(path=str(tmp_path / "built"))).load_tasks(request)) == 1
 
 
 async def test_a_registry_file_lists_tasks_by_commit(
