@@ -209,11 +209,13 @@ class _HarnessRun:
 
     async def _close(self, session: Any) -> None:
         grace = max(self._scope.store.request_state().runtime.cleanup_grace_seconds, 1.0)
-        await self._scope.warn_on_failure(
-            asyncio.wait_for(self._scope.call(self._harness.close_session, session), grace),
-            IssuePhase.CLEANUP,
-            IssueCode.CLEANUP_FAILED,
-        )
+
+        async def close() -> None:
+            # Not ``wait_for``: on Python 3.11 it swallows a cancellation that comes with the result.
+            async with asyncio.timeout(grace):
+                await self._scope.call(self._harness.close_session, session)
+
+        await self._scope.warn_on_failure(close(), IssuePhase.CLEANUP, IssueCode.CLEANUP_FAILED)
 
 
 class _Timed:

@@ -71,7 +71,8 @@ class Follower:
                 self._display.message("The worker was gone; started another one, which goes on.")
             await self._show()
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._wake.wait(), pause)
+                async with asyncio.timeout(pause):
+                    await self._wake.wait()
             self._wake.clear()
             pause = min(pause * 1.5, LAST_POLL_SECONDS)
 

@@ -38,12 +38,11 @@ async def connect_if_served(port: int) -> ServiceClient | None:
     try:
         # A bare connection first: it is refused at once while the server starts, and it keeps
         # the SDK from logging failures that are expected.
-        _, writer = await asyncio.wait_for(asyncio.open_connection(LOOPBACK, port), timeout=2)
+        async with asyncio.timeout(2):
+            _, writer = await asyncio.open_connection(LOOPBACK, port)
         writer.close()
-        client = await asyncio.wait_for(
-            ServiceClient.connect(ConnectConfig(target_host=f"{LOOPBACK}:{port}")),
-            timeout=CALL_TIMEOUT.total_seconds(),
-        )
+        async with asyncio.timeout(CALL_TIMEOUT.total_seconds()):
+            client = await ServiceClient.connect(ConnectConfig(target_host=f"{LOOPBACK}:{port}"))
         if not await client.check_health(timeout=CALL_TIMEOUT):
             return None
         await client.workflow_service.describe_namespace(
