@@ -13,7 +13,7 @@ demo: $(VENV)/installed
 
 # Most tests wait for servers and processes, so three at a time suit two cores.
 test: $(VENV)/installed-dev check
-	$(BIN)/python -m pytest -n 3 --dist loadfile --durations=15
+	$(BIN)/python -m pytest -n 3 --dist loadfile --durations=15 --maxfail=25
 
 check: $(VENV)/installed-dev
 	$(BIN)/ruff check .

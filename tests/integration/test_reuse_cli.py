@@ -98,7 +98,13 @@ def test_reuse_repairs_what_failed_and_reports_what_it_took_over(stage: Stage) -
     assert read(new, "run_info.json")["reused_from"] == {"run_id": old.name, "path": str(old)}
     events = [json.loads(line) for line in (new / "progress.jsonl").read_text().splitlines()]
     [payload] = [event["payload"] for event in events if event["event"] == "reuse_loaded"]
-    assert payload == {"reused_tasks": 2, "tasks_to_run": 1, "error_tasks": 1, "warning_tasks": 1}
+    assert payload == {
+        "reused_tasks": 2,
+        "kept_attempts": 0,
+        "tasks_to_run": 1,
+        "error_tasks": 1,
+        "warning_tasks": 1,
+    }
     progress = read(new, "progress.json")
     assert (progress["reused_tasks"], progress["finished_tasks"]) == (2, 3)
     assert (progress["error_tasks"], progress["warning_tasks"], progress["failed_tasks"]) == (1, 1, 0)

@@ -24,7 +24,7 @@ ROOT = Path(agentcompass.__file__).resolve().parent
 TEMPORAL = str(Path(sys.executable).with_name("temporal"))
 DEPLOYMENT = "evaluations"
 FOLDERS = ("activities", "cli", "contracts", "plugins", "workflows")
-BEFORE = "            plan = await self._make_plan(input)\n"
+BEFORE = "            begun = await self._begin(input)\n"
 AFTER = "            await workflow.sleep(0.01)\n" + BEFORE
 """A timer more: an attempt that began with the other version cannot be replayed with this one."""
 
