@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import ipaddress
 from dataclasses import dataclass
 
 from ....contracts.errors import UsageError
 from ....contracts.network import NetworkMode, NetworkPolicy
+from ..shared.networks import ipv4_network
 
 _MOST_NETWORKS = 10
 _WEB_PORTS = ("80", "443")
@@ -28,11 +28,11 @@ def network_settings(policy: NetworkPolicy) -> NetworkSettings:
         return NetworkSettings(block_all=policy.network_mode is NetworkMode.NO_NETWORK)
     networks, domains = [], []
     for entry in policy.allowed_hosts:
-        network = _network(entry)
+        network = ipv4_network(entry, "Daytona")
         host, _, port = entry.partition(":")
         if network is not None:
             networks.append(network)
-        elif port and (port not in _WEB_PORTS or _network(host)):
+        elif port and (port not in _WEB_PORTS or ipv4_network(host, "Daytona")):
             raise UsageError(f"Daytona's allow lists know no ports: {entry!r} cannot be enforced")
         else:
             domains.append(host.rstrip("."))
@@ -46,13 +46,3 @@ def network_settings(policy: NetworkPolicy) -> NetworkSettings:
         return NetworkSettings(networks=",".join(networks))
     # Daytona has no empty list.
     return NetworkSettings(domains=",".join(domains)) if domains else NetworkSettings(block_all=True)
-
-
-def _network(entry: str) -> str | None:
-    try:
-        found = ipaddress.ip_network(entry.strip("[]"), strict=False)
-    except ValueError:
-        return None
-    if found.version != 4:
-        raise UsageError(f"Daytona allows IPv4 networks only, not {entry!r}")
-    return str(found)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import ipaddress
 from dataclasses import dataclass
 
 from ....contracts.errors import UsageError
 from ....contracts.network import NetworkMode, NetworkPolicy
+from ..shared.networks import ipv4_network
 
 _TLS_PORT = "443"
 """What Modal's list of domains is about: it looks at the name in the TLS handshake."""
@@ -36,11 +36,11 @@ def network_settings(policy: NetworkPolicy) -> NetworkSettings:
         return NetworkSettings(restricted=policy.network_mode is NetworkMode.NO_NETWORK)
     networks, domains = [], []
     for entry in policy.allowed_hosts:
-        network = _network(entry)
+        network = ipv4_network(entry, "Modal")
         host, _, port = entry.partition(":")
         if network is not None:
             networks.append(network)
-        elif port and (port != _TLS_PORT or _network(host)):
+        elif port and (port != _TLS_PORT or ipv4_network(host, "Modal")):
             raise UsageError(
                 f"Modal allows networks with all their ports, and domains with port {_TLS_PORT}: {entry!r} cannot "
                 "be enforced"
@@ -48,13 +48,3 @@ def network_settings(policy: NetworkPolicy) -> NetworkSettings:
         else:
             domains.append(host.rstrip("."))
     return NetworkSettings(True, tuple(networks), tuple(domains))
-
-
-def _network(entry: str) -> str | None:
-    try:
-        found = ipaddress.ip_network(entry.strip("[]"), strict=False)
-    except ValueError:
-        return None
-    if found.version != 4:
-        raise UsageError(f"Modal allows IPv4 networks only, not {entry!r}")
-    return str(found)
