@@ -87,10 +87,11 @@ class Evaluate:
         # Nothing of the agent, nor of a try before this one, may rewrite a verdict.
         await env.end_all_processes()
         plan = scope.plan
-        if fresh:
-            await scope.switch_network(env, _baseline_of_fresh(plan), plan.evaluation_network_policy)
-        elif scope.environment(plan.environment).capabilities.switches_network:
-            await scope.switch_network(env, scope.run_policy(), plan.evaluation_network_policy)
+        if fresh or scope.environment(plan.environment).capabilities.switches_network:
+            before = _baseline(plan) if fresh else scope.run_policy()
+            if plan.keep_environment and before == plan.evaluation_network_policy:
+                before = _baseline(plan)  # with which a try before this one left it
+            await scope.switch_network(env, before, plan.evaluation_network_policy)
         return env
 
     async def _settle(self, scope: PhaseScope, env: EnvironmentSession | None) -> None:
@@ -100,7 +101,7 @@ class Evaluate:
             return
         await end_agent(scope, env)
         await scope.warn_on_failure(
-            scope.switch_network(env, plan.evaluation_network_policy, plan.baseline_network_policy),
+            scope.switch_network(env, plan.evaluation_network_policy, _baseline(plan)),
             IssuePhase.CLEANUP,
             IssueCode.NETWORK_POLICY_FAILED,
         )
@@ -114,7 +115,8 @@ def _checked(scope: PhaseScope, value: object) -> RunResult:
     return checked_result(scored, "evaluate", scope.execution.add_diagnostics).with_issues(issues)
 
 
-def _baseline_of_fresh(plan: ExecutionPlan) -> NetworkPolicy:
+def _baseline(plan: ExecutionPlan) -> NetworkPolicy:
+    """The policy with which the environment was opened that the evaluation works in."""
     spec = plan.evaluation_environment or plan.environment
     return spec.network_policy or NetworkPolicy()
 

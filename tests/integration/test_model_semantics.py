@@ -126,3 +126,44 @@ async def test_a_refused_judge_in_the_agents_environment_costs_nothing_but_what_
         assert not (run.run_dir / "retry_details").exists()
     finally:
         line.end_all()
+
+
+async def test_a_second_judge_in_a_kept_environment_works_under_its_own_policy(
+    embedded_home: Path, tmp_path: Path
+) -> None:
+    """The first one was refused, and left the environment as whatever is kept."""
+    line = make_command_line(embedded_home, tmp_path)
+    policies = {
+        "network_policy": "no-network",
+        "run_network_policy": "public",
+        "verifier_network_policy": "public",
+    }
+    given = {"log": str(tmp_path / "policies.jsonl"), **policies}
+    try:
+        async with ModelServer(api_key="right-key-0123456789") as server:
+            running = await asyncio.to_thread(
+                start_rows,
+                line,
+                [{"id": "t", "mode": "reuse", "do": {"evaluate": "judge"}}],
+                *("--env", "switching", "--env-params", json.dumps(given), "--keep-environment"),
+                *("--model-base-url", server.base_url, "--model-api-key", "${THE_KEY}"),
+                *("--model-api-protocol", "openai-chat", "--progress", "plain"),
+                benchmark="rows_slow",
+                env={"THE_KEY": "wrong-key-0123456789"},
+            )
+            launch = await asyncio.to_thread(lambda: running.launch_id)
+
+            def paused() -> bool:
+                return "paused" in line.run("status", launch).expect(0).stdout
+
+            await asyncio.to_thread(wait_for, "the judge to be refused", paused)
+            mended = {"THE_KEY": "right-key-0123456789"}
+            (await asyncio.to_thread(lambda: line.run("resume", launch, env=mended))).expect(0)
+            run = await asyncio.to_thread(finish, line, running)
+        run.ended.expect(0)
+        noted = [json.loads(text)[1:] for text in (tmp_path / "policies.jsonl").read_text().splitlines()]
+        agent = [["open", "no-network"], ["switch", "public"]]
+        judge = [["switch", "public"], ["switch", "no-network"]]
+        assert noted == [*agent, *judge, *judge]
+    finally:
+        line.end_all()
