@@ -7,7 +7,13 @@ from collections.abc import Callable
 from datetime import timedelta
 
 from temporalio import workflow
-from temporalio.exceptions import ActivityError, FailureError, TimeoutError, is_cancelled_exception
+from temporalio.exceptions import (
+    ActivityError,
+    ApplicationError,
+    FailureError,
+    TimeoutError,
+    is_cancelled_exception,
+)
 
 with workflow.unsafe.imports_passed_through():
     from ..contracts.activities import DISCARD_REQUEST, PREPARE_REQUEST, PreparedRequest, PrepareRequestInput
@@ -65,5 +71,8 @@ async def prepare(input: RequestInput, stopping: Callable[[], bool], slots: int)
 
 
 def _was_lost(error: BaseException) -> bool:
-    """Whether nobody has finished the activity: its worker died or hangs."""
-    return isinstance(error, ActivityError) and isinstance(error.cause, TimeoutError)
+    """Whether nobody has finished the activity: its worker died, hangs, leaves, or met a fault that would be tried again."""
+    cause = error.cause if isinstance(error, ActivityError) else None
+    return isinstance(cause, TimeoutError) or (
+        isinstance(cause, ApplicationError) and not cause.non_retryable
+    )

@@ -1,4 +1,4 @@
-"""A worker that dies while a request is cancelled that it prepares."""
+"""A worker that dies, or cannot go on, while a request is cancelled that it prepares."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-from activity_fakes import FakeActivities
+import pytest
+from activity_fakes import FakeActivities, Gate
 from temporalio.client import Client
 from workflow_server import stage
 
@@ -17,7 +18,8 @@ from agentcompass.contracts.launch import LaunchRuntime
 from agentcompass.contracts.workflows import NAMESPACE, STOP_SIGNAL
 
 
-async def test_what_it_had_reserved_is_removed(embedded_home: Path) -> None:
+@pytest.mark.parametrize("dies", [True, False], ids=["dies", "full disk"])
+async def test_what_it_had_reserved_is_removed(embedded_home: Path, dies: bool) -> None:
     """The server gives an activity that is to be cancelled to nobody else; the time-skipping one would."""
     state = await EmbeddedServer(embedded_home).ensure()
     client = await Client.connect(state.address, namespace=NAMESPACE, data_converter=data_converter())
@@ -27,7 +29,16 @@ async def test_what_it_had_reserved_is_removed(embedded_home: Path) -> None:
         reached.set()
         await gone.wait()  # without a heartbeat, so that it hears of no cancellation either
 
-    fakes.on(PREPARE_REQUEST, die)
+    gate = Gate()
+
+    async def fail(_: Any) -> None:
+        reached.set()
+        try:
+            await gate()
+        except asyncio.CancelledError:
+            raise OSError("no space left on device") from None
+
+    fakes.on(PREPARE_REQUEST, die if dies else fail)
     async with stage(client, fakes) as scene:
         handle = await scene.request(runtime=LaunchRuntime(heartbeat_timeout_seconds=2))
         await reached.wait()
