@@ -14,7 +14,6 @@ from concurrent.futures import Future
 from functools import lru_cache
 from pathlib import Path
 
-from ...contracts.errors import RecordError
 from ...contracts.records import ProgressEvent
 from ..redaction import REDACTOR, Redactor
 from .progress_log import ProgressLog
@@ -123,8 +122,9 @@ class ProgressWriter:
         if self._on_plans and any(event.event == "execution_plan_resolved" for event in events):
             try:
                 self._on_plans()
-            except (OSError, RecordError) as error:
-                # The events are written; what is folded from them is folded again at the end of the run.
+            except Exception as error:
+                # Whatever it is, this thread must go on, or all who emit wait for ever. The events are
+                # written; what is folded from them is folded again at the end of the run.
                 _log.warning("run_info.json of %s was not refreshed: %s", self._run_dir, error)
         return True
 

@@ -315,3 +315,17 @@ def test_key_set_grows_and_finds_what_it_holds() -> None:
     assert all(keys.add(f"key {number}") for number in range(5000))
     assert not any(keys.add(f"key {number}") for number in range(5000))
     assert len(keys) == 5000 and "key 17" in keys and "other" not in keys
+
+
+async def test_a_run_info_that_cannot_be_refreshed_stops_no_event(run_dir: Path) -> None:
+    """Whatever went wrong there: who emits afterwards is written and told."""
+
+    def broken() -> None:
+        raise ValueError("not what was expected")
+
+    policy = NetworkPolicy()
+    plan = PlanSummary(environment={}, run_network_policy=policy, verifier_network_policy=policy)
+    writer = ProgressWriter(run_dir, on_plans=broken)
+    await writer.emit([SOURCE.execution_plan_resolved("a", None, attempt=1, plan=plan)])
+    await asyncio.wait_for(writer.emit([SOURCE.tasks_loaded(2)]), 60)
+    assert [line["event"] for line in lines(run_dir)] == ["execution_plan_resolved", "tasks_loaded"]
