@@ -35,6 +35,7 @@ class BeginAttempt:
     attempt most of what it would cost its worker."""
 
     def __init__(self, services: Services) -> None:
+        self._services = services
         self._planning = PlanAttempt(services)
         self._quick = QuickExecutions(services)
         self._saving = Save(services)
@@ -43,13 +44,15 @@ class BeginAttempt:
     @activity_boundary
     async def begin_attempt(self, input: BeginAttemptInput) -> AttemptBegun:
         """Plan. What follows and fails is left to the workflow, which does it again under its own rules."""
+        ref = ExecutionRef(**input.ref.model_dump())
+        again = self._services.store(ref.run_dir).execution(ref).was_planned()
         begun = AttemptBegun(plan=await self._planning.plan_attempt(input.ref))
         plan = begun.plan
         if plan.finished or plan.resume_evaluation or not plan.quick_execution:
             return begun
-        ref = ExecutionRef(**input.ref.model_dump())
+        execute = self._quick.quick_execution if again else self._quick.first_execution
         try:
-            done = begun.execution = await self._quick.quick_execution(ref)
+            done = begun.execution = await execute(ref)
             if is_settled(done.issues, plan.retry, plan.mode, has_result=done.has_result):
                 argument = SaveAttemptInput(ref=ref, attempts=input.attempts, issues=done.issues)
                 begun.outcome = await _uncancelled(self._saving.save_attempt(argument))

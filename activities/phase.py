@@ -35,6 +35,7 @@ from .phase_limit import PhaseLimit
 from .services import RequestComponents, Services, build_environment, resolve_variables
 from .store import EventSource, ExecutionStore, RunStore, run_log_scope
 from .store.progress import open_progress
+from .tries import count_quick_try
 
 T = TypeVar("T")
 
@@ -241,6 +242,8 @@ async def phase_scope(services: Services, ref: ExecutionRef, phase: Phase) -> As
     store = services.store(ref.run_dir)
     with run_log_scope(ref.run_dir):
         execution = store.execution(ref)
+        if _posted_together.get() is None:  # else all phases together are counted as one step
+            count_quick_try(execution, phase.value)
         context = PhaseContext(ref, phase, execution, spent_seconds=spent_so_far())
         scope = PhaseScope(
             services=services,

@@ -22,16 +22,22 @@ from ..contracts.activities import (
     environment_id,
 )
 from ..contracts.environment import EnvironmentHandle
-from ..contracts.issues import Issue, Severity
+from ..contracts.issues import Issue, IssueCode, IssuePhase, Severity
 from ..contracts.request import EvaluationMode
 from ..contracts.result import TaskStatus
 from .boundary import activity_boundary
+from .classification import make_issue
 from .environments import Environments
 from .evaluate import Evaluate
 from .phase import settled_together
 from .prepare_task import PrepareTask
 from .run_phase import RunPhase
 from .services import Services
+from .tries import count_quick_try
+
+STEP = "execution"
+LIMIT_SECONDS = 90.0
+"""A hook that hangs is a failed execution. The engine's own limits come later, and end in another try."""
 
 
 class QuickExecutions:
@@ -48,9 +54,22 @@ class QuickExecutions:
     @activity_boundary
     async def quick_execution(self, input: ExecutionRef) -> QuickExecution:
         """Open, prepare, run, evaluate and close; an issue that ends a phase is part of the answer."""
+        count_quick_try(self._services.store(input.run_dir).execution(input), STEP)
+        return await self.first_execution(input)
+
+    @activity_boundary
+    async def first_execution(self, input: ExecutionRef) -> QuickExecution:
+        """The same without counting the try, for an attempt that has just been planned for the first time."""
         done = QuickExecution()
-        async with settled_together(input.run_dir):
-            await self._execute(input, done)
+        limit = asyncio.timeout(LIMIT_SECONDS)
+        try:
+            async with settled_together(input.run_dir), limit:
+                await self._execute(input, done)
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            message = f"its phases are declared quick and did not end within {LIMIT_SECONDS:g} s"
+            _add(done, make_issue(Severity.FATAL, IssuePhase.RUN, IssueCode.WORKER_LOST, message))
         return done
 
     async def _execute(self, input: ExecutionRef, done: QuickExecution) -> None:

@@ -93,6 +93,8 @@ class Save:
         components = self._services.components(input.ref.run_dir)
         success_of = success_reader(components.benchmark.metric_contract)
         task = store.task(input.ref.task_index)
+        if input.latest:
+            input = input.model_copy(update={"ref": store.latest_execution(input.ref) or input.ref})
         with run_log_scope(input.ref.run_dir):
             checkpoint = store.attempt(task.task_id, input.ref.attempt)
             again = checkpoint is not None

@@ -171,6 +171,11 @@ class AttemptPlan(Contract):
         )
 
 
+TRIED_TOO_OFTEN = "tried_too_often"
+"""The type of the failure of a quick step that was begun several times without an end. Its worker may have died in it, for
+which the server gives up no workflow task: it is to be an activity of its own, with as many tries as that has."""
+
+
 class QuickExecution(Contract):
     """What an execution left whose phases all ran in one local activity."""
 
@@ -265,6 +270,8 @@ class SaveAttemptInput(Contract):
     issues: list[Issue] = Field(default_factory=list)
     """Issues that the workflow knows and the stored result lacks."""
     cancelled: bool = False
+    latest: bool = False
+    """True when whoever asks does not know which execution was the last: the last one that left anything."""
 
 
 class AttemptOutcome(Contract):

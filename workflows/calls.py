@@ -28,7 +28,7 @@ from temporalio.workflow import ActivityCancellationType
 with workflow.unsafe.imports_passed_through():
     from pydantic import BaseModel, ValidationError
 
-    from ..contracts.activities import ActivityStub
+    from ..contracts.activities import TRIED_TOO_OFTEN, ActivityStub
     from ..contracts.issues import Issue, IssueCode, Severity
     from ..contracts.phases import ISSUE_PHASES, Phase
 
@@ -105,10 +105,14 @@ async def quick_hook(
     argument: InputT,
     phase: Phase,
     *,
+    heartbeat_timeout: timedelta,
     patience: timedelta,
     limit: timedelta = QUICK_HOOK_TIMEOUT,
 ) -> OutputT:
-    """A phase whose component declared it quick: executed inside the workflow task."""
+    """A phase whose component declared it quick: executed inside the workflow task.
+
+    One that was begun there several times and took its worker along is executed as :func:`hook` does.
+    """
     running: asyncio.Task[OutputT] = workflow.start_local_activity(
         stub.name,
         argument,
@@ -118,7 +122,20 @@ async def quick_hook(
         cancellation_type=ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
         summary=phase.value,
     )
-    return await _phase_result(running, phase, patience)
+    try:
+        return await _phase_result(running, phase, patience)
+    except FailureError as error:
+        if not tried_too_often(error):
+            raise
+    return await hook(
+        stub,
+        argument,
+        phase,
+        summary=phase.value,
+        heartbeat_timeout=heartbeat_timeout,
+        patience=patience,
+        limit=limit,
+    )
 
 
 async def hook(
@@ -202,7 +219,7 @@ async def _phase_result(running: asyncio.Task[OutputT], phase: Phase, patience: 
         await workflow.wait([running], timeout=patience.total_seconds())
         raise
     except FailureError as error:
-        if waited_in_vain(error):
+        if waited_in_vain(error) or tried_too_often(error):
             raise
         raise as_phase_failure(error, phase) from error
 
@@ -211,6 +228,11 @@ def waited_in_vain(error: BaseException) -> bool:
     """True when an activity was given up because no worker took it."""
     cause = error.cause if isinstance(error, ActivityError) else error
     return isinstance(cause, TimeoutError) and cause.type is TimeoutType.SCHEDULE_TO_START
+
+
+def tried_too_often(error: BaseException) -> bool:
+    """True when a quick step is not begun inside a workflow task any more, see ``activities/tries.py``."""
+    return isinstance(error, ApplicationError) and error.type == TRIED_TOO_OFTEN
 
 
 def being_evicted() -> bool:

@@ -42,6 +42,8 @@ with workflow.unsafe.imports_passed_through():
         CLEANUP,
         LONGEST_PHASE,
         QUICK_HOOK_TIMEOUT,
+        InputT,
+        OutputT,
         PhaseFailed,
         being_evicted,
         hook,
@@ -128,7 +130,7 @@ class Execution:
         self._enter(phase)
         self.in_one_step = True
         try:
-            done = await quick_hook(QUICK_EXECUTION, self._ref, phase, patience=self._grace.patience)
+            done = await self._quickly(QUICK_EXECUTION, self._ref, phase)
         except (PhaseFailed, FailureError, asyncio.CancelledError):
             # Its worker died, or it was stopped in the middle: remove what may be left, by its id.
             self.in_one_step = False
@@ -239,7 +241,7 @@ class Execution:
         argument = OpenEnvironmentInput(ref=self._ref, for_evaluation=for_evaluation, not_before=turn)
         self._enter(phase)
         if phase in self._plan.quick_phases:
-            return await quick_hook(OPEN_ENVIRONMENT, argument, phase, patience=self._grace.patience)
+            return await self._quickly(OPEN_ENVIRONMENT, argument, phase)
         return await hook(
             OPEN_ENVIRONMENT,
             argument,
@@ -264,9 +266,7 @@ class Execution:
         limit = None if budget is None else timedelta(seconds=budget + _SLACK)
         patience = self._grace.patience
         if phase in self._plan.quick_phases and queue is None:
-            outcome = await quick_hook(
-                stub, argument, phase, patience=patience, limit=limit or QUICK_HOOK_TIMEOUT
-            )
+            outcome = await self._quickly(stub, argument, phase, limit or QUICK_HOOK_TIMEOUT)
         else:
             outcome = await self._hosts.run(
                 queue,
@@ -287,6 +287,22 @@ class Execution:
         self.issues.extend(issue for issue in outcome.issues if issue not in self.issues)
         return outcome
 
+    async def _quickly(
+        self,
+        stub: ActivityStub[InputT, OutputT],
+        argument: InputT,
+        phase: Phase,
+        limit: timedelta = QUICK_HOOK_TIMEOUT,
+    ) -> OutputT:
+        return await quick_hook(
+            stub,
+            argument,
+            phase,
+            heartbeat_timeout=self._heartbeat_timeout,
+            patience=self._grace.patience,
+            limit=limit,
+        )
+
     async def _close(self, opened: OpenedEnvironment) -> None:
         """Close whatever happened before; a failure is a WARNING, and cancellation waits for it."""
         closing = in_background(self._close_unshielded(opened))
@@ -306,7 +322,7 @@ class Execution:
         argument = CloseEnvironmentInput(ref=self._ref, handle=opened.handle, pool=pool)
         try:
             if phase in self._plan.quick_phases and opened.task_queue is None:
-                outcome = await quick_hook(CLOSE_ENVIRONMENT, argument, phase, patience=self._grace.patience)
+                outcome = await self._quickly(CLOSE_ENVIRONMENT, argument, phase)
             else:
                 queue = opened.task_queue
                 outcome = await self._hosts.run(

@@ -248,6 +248,7 @@ class AttemptWindow:
             attempts=self._input.request.execution.attempts,
             issues=[issue],
             cancelled=cancelled,
+            latest=True,
         )
         try:
             return await bookkeeping(SAVE_ATTEMPT, argument, summary=f"record {running.task.task_id}"[:190])

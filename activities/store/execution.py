@@ -176,6 +176,16 @@ class ExecutionStore:
         shutil.rmtree(self._dir, ignore_errors=True)
         shutil.rmtree(self._artifacts, ignore_errors=True)
 
+    def was_planned(self) -> bool:
+        """True when the attempt has a plan; cheaper than to read it."""
+        return (self._attempt_dir / "plan.json").exists()
+
+    def count_try(self, step: str) -> int:
+        """How often a step of this execution was begun, this time included, by whichever worker."""
+        path = self._attempt_dir / f"{self._dir.name}.{safe_component(step)}.tries"
+        append(path, b".")
+        return path.stat().st_size
+
     def exists(self) -> bool:
         """True when anything of this execution was stored."""
         return self._dir.is_dir()

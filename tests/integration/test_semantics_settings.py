@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import CommandLine, kill_and_wait, wait_for
+from command_line import CommandLine, is_alive, kill_and_wait, wait_for
 from row_runs import Rows, finish, make_command_line, run_rows, start_rows
 
 PRINT = "sh:echo $COMMON,$RUN,$EVAL,$START"
@@ -35,6 +35,10 @@ OWN_START = {
     "evaluation_environment_env_variables": {"START": "start"},
 }
 DELAYS = {"max_retries": 1, "retry_min_delay_seconds": 3, "retry_max_delay_seconds": 3}
+MEET = "mkdir -p {0}; touch {0}/$$; n=0; until [ $(ls {0} | wc -l) = 2 ] || [ $n = 200 ]; do n=$((n+1)); sleep 0.1; done; ls {0} | wc -l"
+"""Waits for the other attempt, and prints how many have come."""
+ALONE = "if mkdir {0}; then sleep 0.3; rmdir {0}; echo alone; else echo not alone; fi"
+SCALES = {"timeout_multiplier": 0.01, "run_timeout_multiplier": 0.02}
 RUNS: dict[str, Callable[[CommandLine], Rows]] = {
     "fresh": lambda line: run_rows(
         line,
@@ -74,6 +78,34 @@ RUNS: dict[str, Callable[[CommandLine], Rows]] = {
         line,
         [{"id": "t", "do": {"evaluate": "raise"}}],
         execution={"max_retries": 2, "retry_pattern_list": ["Traceback", "script.py"]},
+    ),
+    "together": lambda line: run_rows(
+        line,
+        [{"id": "t", "do": {"execute_task": f"sh:{MEET.format(line.folder / 'met')}"}}],
+        *("--k", "2", "--attempt-strategy", "avg"),
+    ),
+    "alone": lambda line: run_rows(
+        line,
+        [{"id": "t", "do": {"execute_task": f"sh:{ALONE.format(line.folder / 'met')}", "evaluate": "raise"}}],
+        *("--k", "3", "--attempt-strategy", "pass"),
+    ),
+    "scaled": lambda line: run_rows(
+        line,
+        [
+            {"id": "agent", "run_timeout_seconds": 20, "do": {"execute_task": "forever"}},
+            {"id": "judge", "evaluation_timeout_seconds": 30, "do": {"evaluate": "forever"}},
+        ],
+        execution=SCALES,
+    ),
+    "deadline": lambda line: run_rows(
+        line,
+        [
+            {"id": "quick"},
+            {"id": "endless", "do": {"execute_task": f"sh:echo $$ > {line.folder}/pid; sleep 1000"}},
+        ],
+        *("--timeout-seconds", "6"),
+        benchmark="rows_slow",
+        harness="rows_slow",
     ),
     "k3 avg": lambda line: run_rows(line, K3, "--k", "3", "--attempt-strategy", "avg"),
     "k3 pass": lambda line: run_rows(line, K3, "--k", "3", "--attempt-strategy", "pass"),
@@ -134,6 +166,30 @@ def test_a_pattern_is_not_matched_against_a_traceback(runs: dict[str, Rows]) -> 
     assert "script.py" in run.attempt("t")["artifacts"]["execution_diagnostics"]
 
 
+def test_attempts_of_a_task_overlap_for_avg_and_never_for_pass(runs: dict[str, Rows]) -> None:
+    for name, expected in (("together", ["2", "2"]), ("alone", ["alone"] * 3)):
+        attempts = runs[name].record("t")["attempts"].values()
+        assert [attempt["extra"]["run"].strip() for attempt in attempts] == expected
+
+
+def test_a_budget_is_the_tasks_own_times_the_multiplier_of_its_stage_or_the_common_one(
+    runs: dict[str, Rows],
+) -> None:
+    run = runs["scaled"]
+    assert run.message("agent") == "the run budget of 0.4 s (run_timeout_seconds) is used up"
+    assert run.message("judge") == "the evaluation budget of 0.3 s (evaluation_timeout_seconds) is used up"
+    assert (run.correct("agent"), run.correct("judge")) == (True, None)
+
+
+def test_at_the_deadline_all_is_over_and_what_was_finished_counts(runs: dict[str, Rows]) -> None:
+    run = runs["deadline"]
+    run.ended.expect(1)
+    assert "Status: timed_out" in run.ended.stdout
+    assert json.loads((run.run_dir / "run_info.json").read_bytes())["status"] == "timed_out"
+    assert not is_alive(int((run.run_dir.parents[2] / "pid").read_text()))
+    assert (run.correct("quick"), run.state("endless")) == (True, "unavailable")
+
+
 def test_avg_takes_the_mean_of_all_attempts(runs: dict[str, Rows]) -> None:
     run = runs["k3 avg"]
     assert [run.correct("late", number) for number in (1, 2, 3)] == [False, True, True]
@@ -175,6 +231,30 @@ def test_a_killed_worker_neither_renews_the_budget_nor_is_its_absence_charged(
     run = finish(rows_command_line, running)
     assert run.issues("t") == [("error", "run", "harness_timeout")]
     assert 1.0 < run.attempt("t")["meta"]["timings"]["run"] < 5.2
+
+
+def test_a_cancelled_task_has_what_its_last_execution_left(rows_command_line: CommandLine) -> None:
+    """The first one failed and is history; the second one is under way."""
+    begun = rows_command_line.folder / "begun"
+    script = f"sh:mkdir {begun} && exit; touch {begun}/again; sleep 1000"
+    tasks = [{"id": "t", "do": {"execute_task": script, "collect_result": "fatal:acme.down"}}, {"id": "well"}]
+    running = start_rows(
+        rows_command_line,
+        tasks,
+        *("--progress", "plain"),
+        benchmark="rows_slow",
+        harness="rows_slow",
+        execution={"max_retries": 1},
+    )
+    wait_for("the second execution", (begun / "again").exists)
+    rows_command_line.run("cancel", running.launch_id, "--task", "t").expect(0)
+    run = finish(rows_command_line, running)
+    assert run.issues("t") == [("error", "run", "cancelled")]
+    assert (run.attempt("t")["status"], run.state("t"), run.correct("well")) == (
+        "cancelled",
+        "unavailable",
+        True,
+    )
 
 
 def test_gates_decide_the_exit_code(rows_command_line: CommandLine) -> None:

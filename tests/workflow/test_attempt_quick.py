@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 from activity_fakes import FakeActivities, Gate, issue, plan, raising, retrying
+from temporalio import activity
 from temporalio.client import Client, WorkflowFailureError
+from temporalio.exceptions import ApplicationError
 from workflow_server import stage
 
 from agentcompass.contracts.activities import (
@@ -16,8 +18,10 @@ from agentcompass.contracts.activities import (
     CLOSE_ENVIRONMENT,
     EVALUATE,
     QUICK_EXECUTION,
+    TRIED_TOO_OFTEN,
     AttemptBegun,
     AttemptOutcome,
+    PhaseOutcome,
     QuickExecution,
 )
 from agentcompass.contracts.issues import IssuePhase, Severity
@@ -173,3 +177,29 @@ async def test_in_one_step_a_cancellation_after_the_saving_throws_nothing_away(c
         await handle.cancel()
         assert (await handle.result()).success
     assert fakes.names() == ["begin_attempt"]
+
+
+@pytest.mark.parametrize("whole", [True, False], ids=["execution", "phases"])
+async def test_a_quick_step_that_took_its_worker_along_becomes_an_activity_of_its_own(
+    client: Client, whole: bool
+) -> None:
+    """Workflow tasks are tried without end, activities are not."""
+    fakes, local = FakeActivities(plan=quick_plan(mode="none" if whole else "fresh")), []
+
+    def behave(outcome: Any) -> Any:
+        def begun_before(_: object) -> Any:
+            local.append(activity.info().is_local)
+            if activity.info().is_local:
+                raise ApplicationError("begun twice", type=TRIED_TOO_OFTEN, non_retryable=True)
+            return outcome
+
+        return begun_before
+
+    fakes.on(QUICK_EXECUTION, behave(QuickExecution(has_result=True)))
+    fakes.on(EVALUATE, behave(PhaseOutcome()))
+    fakes.on(CLOSE_ENVIRONMENT, behave(PhaseOutcome()))
+    async with stage(client, fakes) as scene:
+        outcome = await (await scene.attempt()).result()
+    # The agent's environment is closed, its work judged, and the verifier's environment closed.
+    assert local == [True, False] * (1 if whole else 3)
+    assert outcome.success
