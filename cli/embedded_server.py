@@ -122,10 +122,10 @@ class EmbeddedServer:
         Raises:
             ServerStartError: no server is ready in time; the message ends with its log.
         """
-        state = self._files.read_state()
-        if state is not None and await self._is_as_wanted(state):
-            return _info(state, started=False)
         try:
+            state = self._files.read_state()
+            if state is not None and await self._is_as_wanted(state):
+                return _info(state, started=False)
             self._files.prepare()
             async with self._change_lock():
                 return await self._ensure_alone()

@@ -110,27 +110,7 @@ async def _why_no_answer(handle: LaunchHandle) -> str:
 
 def status_of_result(result: LaunchResult) -> LaunchStatus:
     """The state of a launch that is over."""
-    requests = [
-        RequestStatus(
-            key=item.key,
-            workflow_id="",
-            run_dir=item.run_dir,
-            run_id=item.run_id,
-            state=item.status,
-            benchmark=item.benchmark,
-            harness=item.harness,
-            model=item.model,
-            environment=item.environment,
-            total_tasks=item.total_tasks,
-            finished_tasks=max(0, item.total_tasks - item.unavailable_tasks - item.reused_tasks),
-            completed_tasks=item.evaluated_tasks,
-            reused_tasks=item.reused_tasks,
-            failed_tasks=item.invalidated_tasks,
-            error_tasks=item.error_tasks,
-            message=item.error,
-        )
-        for item in result.requests
-    ]
+    requests = [item.as_status() for item in result.requests]
     return LaunchStatus(
         launch_id=result.launch_id, state=result.status, requests=requests, message=result.error
     )

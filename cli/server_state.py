@@ -124,7 +124,7 @@ class ServerFiles:
         """
         try:
             return ServerState.model_validate_json(self.state.read_bytes())
-        except (FileNotFoundError, ValidationError):
+        except (FileNotFoundError, NotADirectoryError, ValidationError):
             return None
 
     def write_state(self, state: ServerState) -> None:

@@ -33,11 +33,13 @@ class Ending:
 
 @dataclass(frozen=True)
 class Located:
-    """The attempt that is meant, where it lies, and how many other launches have one that could be."""
+    """The attempt that is meant, where it lies, and how many others could be: in other launches and requests."""
 
     run_dir: Path
     attempt: KnownAttempt
-    others: int
+    other_launches: int
+    other_requests: int
+    """Of the same launch."""
 
 
 async def locate(wanted: Wanted) -> Located:
@@ -49,7 +51,9 @@ async def locate(wanted: Wanted) -> Located:
         raise UsageError(f"{wanted} was not started in {where}; give its run directory with --run-dir")
     known = choose_attempt(found, wanted)
     launches = {item.launch_id for item in found}
-    return Located(Path((await input_of(client, known)).ref.run_dir), known, len(launches) - 1)
+    requests = {item.request_key for item in found if item.launch_id == known.launch_id}
+    run_dir = Path((await input_of(client, known)).ref.run_dir)
+    return Located(run_dir, known, len(launches) - 1, len(requests) - 1)
 
 
 async def end_attempt(wanted: Wanted, reason: str) -> Ending:

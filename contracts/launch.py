@@ -173,6 +173,30 @@ class RequestResult(RequestOutcome):
         """True when the run completed and its official values stand."""
         return self.status == "completed"
 
+    def as_status(self, workflow_id: str = "") -> RequestStatus:
+        """The state of a request that is over; how many tasks had warnings is not known any more."""
+        # Those without a score may have been executed; of a completed run, all were.
+        unfinished = 0 if self.valid else self.unavailable_tasks
+        return RequestStatus(
+            key=self.key,
+            workflow_id=workflow_id,
+            run_dir=self.run_dir,
+            run_id=self.run_id,
+            state=self.status,
+            benchmark=self.benchmark,
+            harness=self.harness,
+            model=self.model,
+            environment=self.environment,
+            total_tasks=self.total_tasks,
+            finished_tasks=max(0, self.total_tasks - unfinished - self.reused_tasks),
+            completed_tasks=self.evaluated_tasks,
+            reused_tasks=self.reused_tasks,
+            failed_tasks=self.invalidated_tasks,
+            # A result counts tasks with a FATAL issue as errors, too; a status counts each task by its worst.
+            error_tasks=max(0, self.error_tasks - self.invalidated_tasks),
+            message=self.error,
+        )
+
 
 class LaunchResult(Contract):
     """How a launch ended."""

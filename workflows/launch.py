@@ -303,19 +303,14 @@ def _state_of(member: Member) -> str:
 
 def _request_status(member: Member) -> RequestStatus:
     """What the launch knows of a request; its own workflow knows how far it is."""
-    result, request = member.result, member.request
+    if member.result:
+        return member.result.as_status(member.workflow_id)
+    request = member.request
     return RequestStatus(
         key=member.key,
         workflow_id=member.workflow_id,
-        state=result.status if result else "pending",
-        run_dir=result.run_dir if result else "",
-        run_id=result.run_id if result else "",
         benchmark=request.benchmark.id,
         harness=request.harness.id,
         model=request.model.id,
         environment=request.environment.id,
-        total_tasks=result.total_tasks if result else 0,
-        finished_tasks=result.total_tasks - result.reused_tasks if result else 0,
-        reused_tasks=result.reused_tasks if result else 0,
-        message=result.error if result else "",
     )

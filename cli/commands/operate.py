@@ -111,7 +111,7 @@ def parse_settings(settings: list[str]) -> LimitsChange:
     except ValidationError as error:
         first = error.errors()[0]
         place = "-".join(str(part) for part in first["loc"][:1]).replace("_", "-")
-        raise UsageError(f"{place}: {first['msg']}") from None
+        raise UsageError(f"{place}: {first['msg'].removeprefix('Input ')}") from None
 
 
 def _number(setting: str, value: str) -> int:

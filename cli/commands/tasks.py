@@ -76,9 +76,15 @@ def logs(
     if run_dir is None:
         located = asyncio.run(locate(Wanted(task, launch, request, attempt)))
         run_dir, attempt = located.run_dir, located.attempt.attempt
-        if located.others:
+        if located.other_launches:
             latest = f"this is {located.attempt.launch_id}, and --launch chooses another one"
-            print(f"Task {task!r} is one of {located.others + 1} launches; {latest}.", file=sys.stderr)
+            print(
+                f"Task {task!r} is one of {located.other_launches + 1} launches; {latest}.", file=sys.stderr
+            )
+        if located.other_requests:
+            count, key = located.other_requests + 1, located.attempt.request_key
+            chosen = f"this is {key}, and --request chooses another one"
+            print(f"Task {task!r} is one of {count} requests of that launch; {chosen}.", file=sys.stderr)
     log = AttemptLog(run_dir, task, attempt)
     so_far = log.steps()
     for step in so_far[len(so_far) - last if last < len(so_far) else 0 :]:
@@ -112,8 +118,9 @@ def end(
     from ..task_control import end_attempt
 
     ended = asyncio.run(end_attempt(Wanted(task, launch, request, attempt), reason))
-    follow = f"agentcompass logs {shlex.quote(task)} --attempt {ended.attempt.attempt} --follow"
-    print(f"Ending {ended.phase} of {ended.attempt.name}; see: {follow}")
+    which = [*(["--launch", launch] if launch else []), *(["--request", request] if request else [])]
+    command = ["agentcompass", "logs", task, *which, "--attempt", str(ended.attempt.attempt), "--follow"]
+    print(f"Ending {ended.phase} of {ended.attempt.name}; see: {shlex.join(command)}")
     return 0
 
 

@@ -86,6 +86,19 @@ def test_logs_say_which_of_several_launches_they_show(command_line: CommandLine)
     assert "chooses another one" not in command_line.run("logs", "q1", "--launch", latest).expect(0).stderr
 
 
+def test_logs_say_which_of_several_requests_they_show(command_line: CommandLine) -> None:
+    dataset = json.loads(command_line.dataset(ROWS))
+    parts = {"benchmark": {"id": "qa", **dataset}, "harness": {"id": "oracle"}, "model": {"id": "none"}}
+    plan = {"version": 1, "defaults": parts, "requests": [{"name": "first"}, {"name": "second"}]}
+    file = command_line.folder / "plan.json"
+    file.write_text(json.dumps(plan), encoding="utf-8")
+    launch = command_line.run("launch", str(file), "--json").expect(0).json["launch_id"]
+    told = command_line.run("logs", "q1", "--launch", launch).expect(0).stderr
+    assert "Task 'q1' is one of 2 requests of that launch; this is " in told
+    told = command_line.run("logs", "q1", "--launch", launch, "--request", "first").expect(0).stderr
+    assert "chooses another one" not in told
+
+
 def test_view_makes_no_folder_for_its_report(command_line: CommandLine) -> None:
     run(command_line).expect(0)
     target = command_line.folder / "missing" / "report.html"

@@ -359,6 +359,13 @@ async def test_server_that_cannot_start_shows_its_log(
         await server.ensure()
 
 
+async def test_home_that_is_a_file_is_refused_by_name(tmp_path: Path) -> None:
+    home = tmp_path / "taken"
+    home.touch()
+    with pytest.raises(ServerStartError, match=rf"Cannot use {home}"):
+        await EmbeddedServer(home).ensure()
+
+
 # --- stopping ---------------------------------------------------------------------------------
 
 
