@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ....contracts.errors import UsageError
+from ....contracts.errors import ServiceUnreachableError, UsageError
 from ....contracts.network import NetworkMode
 from ....contracts.request import EnvironmentSpec, ResourceRequirements
 from .egress_image import ensure_image
@@ -81,3 +81,7 @@ def _check_image(engine: Engine, spec: EnvironmentSpec, params: DockerParams) ->
         engine.translated(engine.api.inspect_distribution, name)
     except EngineError as error:
         raise UsageError(f"image {name!r} is neither on the Docker engine nor to be had: {error}") from error
+    except ServiceUnreachableError as error:  # the engine has answered before: it waits for the registry
+        raise ServiceUnreachableError(
+            f"image {name!r} is not on the Docker engine, and asking its registry for it came to nothing: {error}"
+        ) from error

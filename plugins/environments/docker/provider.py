@@ -204,8 +204,10 @@ class Docker(Environment[DockerParams]):
         try:
             return await asyncio.shield(working)
         except asyncio.CancelledError:
-            transfer.stop()
-            await finish(asyncio.wait({working}))
+            if transfer.stop():
+                await finish(asyncio.wait({working}))
+            else:  # it ends by itself and has made nothing; its failure is of no interest any more
+                working.add_done_callback(lambda done: done.cancelled() or done.exception())
             raise
 
     async def _discard(self, creation: Creation) -> None:

@@ -39,6 +39,15 @@ async def test_a_timeout_ends_everything_that_the_command_started(
     assert await alive(session) == []
 
 
+@pytest.mark.parametrize(
+    "waits", ["while :; do :; done", "mkfifo answer; read line < answer"], ids=["busy", "prompt"]
+)
+async def test_what_never_ends_by_itself_ends_at_its_timeout(session: EnvironmentSession, waits: str) -> None:
+    result = await session.exec(f"echo $$ > pid; {waits}", timeout_seconds=1)
+    assert result.timed_out
+    assert not await runs_inside(session, await pid_written_to(session, "pid"))
+
+
 async def test_a_timeout_leaves_other_commands_alone(session: EnvironmentSession) -> None:
     await session.start_process("service", "exec sleep 600")
     await session.exec("sleep 600 >/dev/null 2>&1 & echo $! > background")
