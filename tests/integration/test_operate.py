@@ -104,6 +104,25 @@ def test_one_request_is_cancelled_and_the_other_goes_on(command_line: CommandLin
     assert summary_of(command_line)["status"] == "partial_failure"
 
 
+def test_a_paused_launch_starts_nothing_until_it_is_resumed(command_line: CommandLine, gates: Gates) -> None:
+    gates.close("a1", "execute_task")
+    running = launch_pair(command_line, gates, 1)
+    gates.wait("a1", "execute_task")
+    launch = running.launch_id
+    command_line.run("pause", launch, "--reason", "no money").expect(0)
+    gates.open("a1", "execute_task")
+
+    def stands() -> bool:
+        told = command_line.run("status", launch, "--json").expect(0).json
+        return told["state"] == "paused" and told["requests"][0]["running_attempts"] == 0
+
+    wait_for("what ran to end", stands)
+    assert "no money" in command_line.run("status", launch).expect(0).stdout
+    assert not {entry.task for entry in gates.entries()} & {"a2", "b1"}
+    command_line.run("resume", launch, env=gates.env).expect(0)
+    running.wait().expect(0)
+
+
 def test_commands_with_nothing_to_do_say_why_and_change_nothing(
     command_line: CommandLine, gates: Gates
 ) -> None:
