@@ -213,6 +213,7 @@ def owner_of(scope: PhaseScope, namespace: str) -> EnvironmentOwner:
         task=scope.ref.task_id,
         attempt=scope.ref.attempt,
         execution=scope.ref.execution,
+        generation=scope.ref.generation,
         expiry=time.time() + LEASE_SECONDS,
         keep=scope.plan.keep_environment,
         temporal=namespace,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import unquote
@@ -13,6 +14,7 @@ from ..contracts.search_attributes import LAUNCH, TASK
 from ..contracts.workflows import ATTEMPT_WORKFLOW, AttemptInput
 
 _LISTED = 500
+_ATTEMPT_ID = re.compile(r"launch/([^/]+)/([^/]+)/([^/]+)/a([0-9]+)(?:/again[0-9]+)?")
 
 
 @dataclass(frozen=True)
@@ -108,16 +110,17 @@ async def input_of(client: Client, known: KnownAttempt) -> AttemptInput:
 
 
 def _known(item: WorkflowExecution) -> KnownAttempt | None:
-    """``launch/<launch>/<request>/<task>/a<attempt>``, each part percent-encoded."""
-    parts = item.id.split("/")
-    if len(parts) != 5 or not parts[4].removeprefix("a").isdigit():
+    """``launch/<launch>/<request>/<task>/a<attempt>``, each part percent-encoded; and ``/again<n>`` after a retry."""
+    found = _ATTEMPT_ID.fullmatch(item.id)
+    if found is None:
         return None
+    launch, request, task, attempt = found.groups()
     return KnownAttempt(
         workflow_id=item.id,
-        launch_id=unquote(parts[1]),
-        request_key=unquote(parts[2]),
-        task_id=unquote(parts[3]),
-        attempt=int(parts[4].removeprefix("a")),
+        launch_id=unquote(launch),
+        request_key=unquote(request),
+        task_id=unquote(task),
+        attempt=int(attempt),
         running=item.status is WorkflowExecutionStatus.RUNNING,
     )
 

@@ -23,6 +23,8 @@ class EnvironmentOwner(Contract):
     task: str
     attempt: int
     execution: int = 1
+    generation: int = 0
+    """How often an operator had the finished task executed again: each time is a workflow of its own."""
     expiry: float = 0.0
     """End of the lease as it was when the sandbox was opened, in Unix seconds."""
     keep: bool = False
@@ -49,6 +51,8 @@ class EnvironmentOwner(Contract):
             "execution": str(self.execution),
             "expiry": str(int(self.expiry)),
         }
+        if self.generation:
+            found["generation"] = str(self.generation)
         if self.temporal:
             found["temporal"] = self.temporal
         return {**found, "keep": KEPT} if self.keep else found
@@ -57,7 +61,7 @@ class EnvironmentOwner(Contract):
     def workflow_id(self) -> str:
         """The attempt's workflow."""
         request_id = request_workflow_id(self.launch, self.request)
-        return attempt_workflow_id(request_id, self.task, self.attempt)
+        return attempt_workflow_id(request_id, self.task, self.attempt, self.generation)
 
     @property
     def launch_workflow_id(self) -> str:

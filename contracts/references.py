@@ -33,5 +33,7 @@ def environment_id(ref: ExecutionRef, *, for_evaluation: bool = False) -> str:
     """
     digest = hashlib.sha256(f"{ref.run_dir}\0{ref.task_id}".encode()).hexdigest()[:12]
     slug = re.sub(r"[^a-z0-9]+", "-", ref.task_id.lower()).strip("-")[:24].strip("-")
+    # What is executed again starts from nothing, also where its first environment was kept.
+    again = f"-g{ref.generation}" if ref.generation else ""
     suffix = "-v" if for_evaluation else ""
-    return f"ac-{slug}{'-' if slug else ''}{digest}-a{ref.attempt}-e{ref.execution}{suffix}"
+    return f"ac-{slug}{'-' if slug else ''}{digest}-a{ref.attempt}-e{ref.execution}{again}{suffix}"

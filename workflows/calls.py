@@ -156,7 +156,8 @@ async def hook(
 
     ``limit`` bounds one try, ``total_limit`` all of them with the waits between them, ``waiting_limit`` how
     long a try may wait for a worker. ``patience`` is how long a cancelled phase may take to stop before it is
-    left behind. Raises the ``FailureError`` of :func:`waited_in_vain` when no worker took it.
+    left behind. Raises the ``FailureError`` of :func:`waited_in_vain` when no worker took it within
+    ``waiting_limit``; without that, a try that nobody took is a failure of the phase like any other.
     """
     running: asyncio.Task[OutputT] = workflow.start_activity(
         stub.name,
@@ -171,7 +172,8 @@ async def hook(
         cancellation_type=ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
         summary=summary,
     )
-    return await _phase_result(running, phase, patience)
+    # The server ends what waits for a worker until its ``total_limit`` in the same way.
+    return await _phase_result(running, phase, patience, may_be_in_vain=waiting_limit is not None)
 
 
 def until_cancelled(
@@ -204,7 +206,9 @@ def _retrieve(task: asyncio.Task[Any]) -> None:
         task.exception()
 
 
-async def _phase_result(running: asyncio.Task[OutputT], phase: Phase, patience: timedelta) -> OutputT:
+async def _phase_result(
+    running: asyncio.Task[OutputT], phase: Phase, patience: timedelta, *, may_be_in_vain: bool = False
+) -> OutputT:
     """The outcome of a phase. Cancellation stays cancellation, also when the phase finishes anyway.
 
     An activity that does not listen (a hook that blocks its thread) would hold up the cleanup for
@@ -219,7 +223,7 @@ async def _phase_result(running: asyncio.Task[OutputT], phase: Phase, patience: 
         await workflow.wait([running], timeout=patience.total_seconds())
         raise
     except FailureError as error:
-        if waited_in_vain(error) or tried_too_often(error):
+        if (may_be_in_vain and waited_in_vain(error)) or tried_too_often(error):
             raise
         raise as_phase_failure(error, phase) from error
 

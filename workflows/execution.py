@@ -341,7 +341,8 @@ class Execution:
                         total_limit=self._grace.left if self._grace.running else None,
                         policy=CLEANUP,
                         task_queue=queue,
-                        waiting_limit=self._hosts.patience(queue),
+                        # Nor is a host asked for during the grace, which is over by the time it could answer.
+                        waiting_limit=None if self._grace.running else self._hosts.patience(queue),
                     ),
                 )
             self.issues.extend(outcome.issues)

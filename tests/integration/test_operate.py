@@ -104,6 +104,25 @@ def test_one_request_is_cancelled_and_the_other_goes_on(command_line: CommandLin
     assert summary_of(command_line)["status"] == "partial_failure"
 
 
+def test_a_paused_launch_starts_nothing_until_it_is_resumed(command_line: CommandLine, gates: Gates) -> None:
+    gates.close("a1", "execute_task")
+    running = launch_pair(command_line, gates, 1)
+    gates.wait("a1", "execute_task")
+    launch = running.launch_id
+    command_line.run("pause", launch, "--reason", "no money").expect(0)
+    gates.open("a1", "execute_task")
+
+    def stands() -> bool:
+        told = command_line.run("status", launch, "--json").expect(0).json
+        return told["state"] == "paused" and told["requests"][0]["running_attempts"] == 0
+
+    wait_for("what ran to end", stands)
+    assert "no money" in command_line.run("status", launch).expect(0).stdout
+    assert not {entry.task for entry in gates.entries()} & {"a2", "b1"}
+    command_line.run("resume", launch, env=gates.env).expect(0)
+    running.wait().expect(0)
+
+
 def test_commands_with_nothing_to_do_say_why_and_change_nothing(
     command_line: CommandLine, gates: Gates
 ) -> None:
@@ -160,12 +179,14 @@ ROWS = [
 KEY = {"THE_KEY": "k-0123456789"}
 
 
-def start_model_run(command_line: CommandLine, server: ModelServer, key: str = "${THE_KEY}") -> Running:
+def start_model_run(
+    command_line: CommandLine, server: ModelServer, key: str = "${THE_KEY}", concurrency: int = 1
+) -> Running:
     return command_line.start(
         *("run", "qa", "openai_chat", "m", "--benchmark-params", command_line.dataset(ROWS)),
         *("--model-base-url", server.base_url, "--model-api-key", key, "--progress", "plain"),
         *("--model-api-protocol", "openai-chat", "--model-params", '{"max_attempts": 1}'),
-        *("--env", "host_process", "--task-concurrency", "1"),
+        *("--env", "host_process", "--task-concurrency", str(concurrency)),
         env=KEY,
     )  # fmt: skip
 
@@ -202,6 +223,39 @@ async def test_failed_tasks_of_a_running_launch_are_executed_again_in_the_same_r
     starts = [event for event in events(run_dir) if event["event"] == "task_started"]
     assert [event["task_id"] for event in starts] == ["good", "bad", "slow", "bad"]
     assert starts[-1]["payload"]["reopened"] == {"status": "failed", "severity": "fatal"}
+
+
+async def test_a_task_that_is_executed_again_has_a_living_environment_and_can_be_ended(
+    command_line: CommandLine,
+) -> None:
+    async with ModelServer() as server:
+        server.script("bad?", Reply(status=500))
+        server.script("slow?", Reply("ok", hang=True))
+        server.script("good?", Reply("ok"))
+        running = await asyncio.to_thread(start_model_run, command_line, server, concurrency=2)
+        launch = await asyncio.to_thread(lambda: running.launch_id)
+        [run_dir] = await asyncio.to_thread(wait_for, "a run", lambda: command_line.run_dirs)
+        await asyncio.to_thread(
+            wait_for, "a failed task", lambda: (run_dir / "details" / "_error_bad.json").exists()
+        )
+        server.script("bad?", Reply("ok", hang=True))
+        await asyncio.to_thread(lambda: command_line.run("retry", launch, "--failed").expect(0))
+        await asyncio.to_thread(wait_for, "it again", lambda: server.counts["bad?"] == 2)
+
+        def living() -> set[str]:
+            command_line.run("env", "release", "--all-closed").expect(0)
+            listed = command_line.run("env", "list", "--launch", launch, "--json").expect(0).json
+            return {item["task"] for item in listed if item["state"] == "live"}
+
+        assert await asyncio.to_thread(living) == {"bad", "slow"}
+        await asyncio.to_thread(lambda: command_line.run("end", "bad", "--reason", "too long").expect(0))
+        record = await asyncio.to_thread(
+            wait_for, "its record", lambda: next((run_dir / "details").glob("*bad.json"), None)
+        )
+        server.release()
+        await asyncio.to_thread(running.wait)
+    [issue] = json.loads(record.read_bytes())["attempts"]["1"]["issues"]
+    assert issue["code"] == "ended_by_operator"
 
 
 async def test_a_finished_launch_is_followed_by_one_that_repeats_what_failed(

@@ -9,12 +9,14 @@ import contextlib
 from collections.abc import AsyncIterator
 from typing import Any
 
+import pytest
 import pytest_asyncio
 from activity_fakes import FakeActivities, Gate, plan, retrying
-from temporalio.client import Client
+from temporalio.client import Client, WorkflowFailureError, WorkflowHandle
+from temporalio.exceptions import CancelledError
 from temporalio.testing import WorkflowEnvironment
 from temporalio.worker import Worker
-from workflow_server import real_server, stage
+from workflow_server import real_server, stage, until
 
 from agentcompass.contracts.activities import (
     BE_PRESENT,
@@ -141,3 +143,23 @@ async def test_without_a_limit_a_host_is_waited_for(client: Client) -> None:
         ]
     assert outcome.status == "completed"
     assert set(timeouts) == {0}
+
+
+async def test_cancelling_does_not_wait_for_a_host_that_is_gone(client: Client) -> None:
+    fakes = on_a_host(1)
+    async with stage(client, fakes) as scene:
+        handle = await scene.attempt(grace=1)
+        await until(lambda: is_scheduled(handle, PREPARE_TASK))
+        await handle.cancel()
+        with pytest.raises(WorkflowFailureError) as failure:
+            await handle.result()
+        assert isinstance(failure.value.cause, CancelledError)
+        assert await is_scheduled(handle, CLOSE_ENVIRONMENT)
+        assert not await is_scheduled(handle, BE_PRESENT)
+
+
+async def is_scheduled(handle: WorkflowHandle[Any, Any], stub: ActivityStub[Any, Any]) -> bool:
+    return any(
+        event.activity_task_scheduled_event_attributes.activity_type.name == stub.name
+        for event in (await handle.fetch_history()).events
+    )

@@ -28,6 +28,12 @@ def test_an_owner_names_its_workflows() -> None:
     assert OWNER.launch_workflow_id == "launch/weekly"
 
 
+def test_an_attempt_that_is_executed_again_is_another_workflow() -> None:
+    again = EnvironmentOwner.of(OWNER.model_copy(update={"generation": 2}).labels())
+    assert again is not None
+    assert again.workflow_id == f"{OWNER.workflow_id}/again2"
+
+
 @pytest.mark.parametrize(
     "labels",
     [{}, {"launch": "l", "task": "t"}, {**OWNER.labels(), "attempt": "x"}, {"com.example.team": "blue"}],
