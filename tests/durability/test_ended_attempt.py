@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
+from typing import Any
 
 import pytest
-from command_line import CommandLine, kill_and_wait
+from command_line import CommandLine, kill_and_wait, wait_for
 from gated_runs import start_gated
 from gates import Gates
 from run_directory import assert_progress_is_whole
@@ -45,6 +47,26 @@ def test_a_decision_outlives_the_worker_that_was_told(command_line: CommandLine,
     ]
     assert attempt["metrics"] == {"correct": True}  # what the first turns left was right
     assert_progress_is_whole(run_dir)
+
+
+def test_status_tells_how_long_ago_an_agent_took_its_last_step(
+    command_line: CommandLine, gates: Gates
+) -> None:
+    gates.close("slow", "execute_task")
+    running = start_gated(command_line, gates, tasks=["slow"])
+    gates.wait("slow", "execute_task")
+
+    def look() -> dict[str, Any] | None:
+        [request] = command_line.run("status", running.launch_id, "--json").expect(0).json["requests"]
+        return next((item for item in request["running_tasks"] if item["phase"] == "run_harness"), None)
+
+    task = wait_for("the phase in the snapshot", look)
+    assert task["task_id"] == "slow"
+    assert 0 <= task["last_step_seconds"] <= task["phase_seconds"]
+    told = command_line.run("status", running.launch_id).expect(0).stdout
+    assert re.search(r"slow a1: run_harness for \d+ s, last step \d+ s ago", told)
+    gates.open("slow", "execute_task")
+    running.wait().expect(0)
 
 
 def test_a_log_is_followed_to_the_end_of_its_attempt(command_line: CommandLine, gates: Gates) -> None:
