@@ -18,6 +18,9 @@ from .legacy import read_run_info
 from .writer import MaskingWriter
 
 REFRESH_SECONDS = 30.0
+_WRITTEN_SECONDS = 5.0
+"""Longer than any write takes: what is unfinished after that is of a worker that was killed. A slower writer
+finds its file gone and is tried again."""
 _PLANS = "resolved_execution_plans"
 _PLAN_EVENT = b'"event":"execution_plan_resolved"'
 
@@ -58,7 +61,7 @@ class RunFiles:
         """Add the plans and how the run ended; a repetition replaces the end."""
         self._update({"status": status, "finished_at": timestamp(), "error": error or None})
         for directory in (self._run_info.parent, self._details, self._retry_details):
-            remove_leftovers(directory, older_than_seconds=60)
+            remove_leftovers(directory, older_than_seconds=_WRITTEN_SECONDS)
 
     def refresh_run_info(self) -> bool:
         """Add the plans resolved so far, unless that was done a short while ago.

@@ -79,7 +79,8 @@ class DockerSession(EnvironmentSession):
         """Start a detached process; its output is in files from the start, its status is recorded."""
         process = DetachedProcess(self._sandbox, process_id)
         line = await self._line(command, cwd, env, user)
-        return await self._sandbox.in_thread(process.start, line, self._params)
+        # A start that went on after its caller was cancelled would outlive whatever ends its processes now.
+        return await finish(self._sandbox.in_thread(process.start, line, self._params))
 
     async def process_status(self, process_id: str) -> ProcessStatus | None:
         """The state of a detached process, ``None`` when that id was never started."""
