@@ -14,6 +14,7 @@ from concurrent.futures import Future
 from functools import lru_cache
 from pathlib import Path
 
+from ...contracts.errors import RecordError
 from ...contracts.records import ProgressEvent
 from ..redaction import REDACTOR, Redactor
 from .progress_log import ProgressLog
@@ -125,7 +126,8 @@ class ProgressWriter:
             except Exception as error:
                 # Whatever it is, this thread must go on, or all who emit wait for ever. The events are
                 # written; what is folded from them is folded again at the end of the run.
-                _log.warning("run_info.json of %s was not refreshed: %s", self._run_dir, error)
+                bug = not isinstance(error, (OSError, RecordError))
+                _log.warning("run_info.json of %s was not refreshed: %s", self._run_dir, error, exc_info=bug)
         return True
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
+from collections.abc import Callable
 
 from .archive import ContainerFiles
 from .container import ID_LABEL
@@ -24,10 +26,9 @@ async def remove_environment(engine: Engine, proxy: EgressProxy, environment_id:
     found = await engine.call(lambda: engine.api.containers(all=True, filters=filters))
     await asyncio.gather(*(_remove_with_socket(engine, proxy, container["Id"]) for container in found))
     for network in await engine.call(networks_of, engine, environment_id):
-        identifier = network["Id"]
-        await _gone(engine, lambda identifier=identifier: engine.api.remove_network(identifier))
+        await _gone(engine, functools.partial(engine.api.remove_network, network["Id"]))
     for volume in await engine.call(volumes_of, engine, environment_id):
-        await _gone(engine, lambda volume=volume: engine.api.remove_volume(volume))
+        await _gone(engine, functools.partial(engine.api.remove_volume, volume))
 
 
 async def remove_container(engine: Engine, container: str) -> None:
@@ -52,11 +53,11 @@ async def _remove_with_socket(engine: Engine, proxy: EgressProxy, container: str
         await _forget(engine, proxy, container)
 
 
-async def _gone(engine: Engine, remove: object) -> None:
+async def _gone(engine: Engine, remove: Callable[[], object]) -> None:
     """Remove a network or volume, which the engine keeps for a moment after its last container."""
     for turn in range(_TRIES):
         try:
-            await engine.call(remove)  # type: ignore[arg-type]
+            await engine.call(remove)
         except EngineError as error:
             if error.status == NOT_FOUND:
                 return

@@ -7,7 +7,7 @@ import base64
 import json
 import logging
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import docker
@@ -18,6 +18,8 @@ from image_registry import NOISE_BYTES, PASSWORD, USER, Registry, serving
 
 from agentcompass.contracts import EnvironmentSpec, ServiceUnreachableError, UsageError
 from agentcompass.plugins.environments.docker import Docker, images
+
+Provider = Callable[..., Docker]
 
 
 @pytest.fixture
@@ -53,8 +55,12 @@ async def opened_image(environment: Docker, client: docker.DockerClient) -> str:
         await environment.close(session.handle)
 
 
-async def test_a_missing_image_is_pulled_when_it_is_needed_and_the_log_tells_how_far_that_is(  # type: ignore[no-untyped-def]
-    provider, client, registry, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+async def test_a_missing_image_is_pulled_when_it_is_needed_and_the_log_tells_how_far_that_is(
+    provider: Provider,
+    client: docker.DockerClient,
+    registry: Registry,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     monkeypatch.setattr(images, "_REPORT_SECONDS", 0.0)
     caplog.set_level(logging.INFO, logger=images.__name__)
@@ -68,7 +74,9 @@ async def test_a_missing_image_is_pulled_when_it_is_needed_and_the_log_tells_how
     assert f"pulling image {name}: 6 of 6 MB" in told
 
 
-async def test_an_image_that_is_there_is_pulled_again_only_when_asked_for(provider, client, registry) -> None:  # type: ignore[no-untyped-def]
+async def test_an_image_that_is_there_is_pulled_again_only_when_asked_for(
+    provider: Provider, client: docker.DockerClient, registry: Registry
+) -> None:
     name = registry.push(client, "test/moving")
     old = await opened_image(provider(image=name, pull="missing"), client)
     client.images.get(old).tag(f"{registry.address}/test/kept", "1")
@@ -79,7 +87,9 @@ async def test_an_image_that_is_there_is_pulled_again_only_when_asked_for(provid
 
 
 @pytest.mark.parametrize("wrong", ["test/nothing:1", "test/base:2"], ids=["name", "tag"])
-async def test_what_the_registry_does_not_have_is_named(provider, client, registry, wrong: str) -> None:  # type: ignore[no-untyped-def]
+async def test_what_the_registry_does_not_have_is_named(
+    provider: Provider, client: docker.DockerClient, registry: Registry, wrong: str
+) -> None:
     registry.push(client, "test/base")
     name = f"{registry.address}/{wrong}"
     environment = provider(image=name, pull="missing")
@@ -89,7 +99,9 @@ async def test_what_the_registry_does_not_have_is_named(provider, client, regist
         await environment.open(open_request())
 
 
-async def test_a_registry_that_is_away_is_named(provider, client, registry) -> None:  # type: ignore[no-untyped-def]
+async def test_a_registry_that_is_away_is_named(
+    provider: Provider, client: docker.DockerClient, registry: Registry
+) -> None:
     name = registry.push(client, "test/base")
     registry.stop()
     environment = provider(image=name, pull="missing")
@@ -101,8 +113,8 @@ async def test_a_registry_that_is_away_is_named(provider, client, registry) -> N
     await opened_image(environment, client)
 
 
-async def test_a_registry_that_accepts_and_never_answers_is_named_and_can_be_given_up(  # type: ignore[no-untyped-def]
-    provider, client, registry, caplog: pytest.LogCaptureFixture
+async def test_a_registry_that_accepts_and_never_answers_is_named_and_can_be_given_up(
+    provider: Provider, client: docker.DockerClient, registry: Registry, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, logger=images.__name__)
     name = registry.push(client, "test/base")
@@ -123,7 +135,9 @@ async def test_a_registry_that_accepts_and_never_answers_is_named_and_can_be_giv
     registry.stop()
 
 
-async def test_a_registry_that_lets_nobody_in_says_so(provider, client, closed_registry) -> None:  # type: ignore[no-untyped-def]
+async def test_a_registry_that_lets_nobody_in_says_so(
+    provider: Provider, client: docker.DockerClient, closed_registry: Registry
+) -> None:
     name = closed_registry.push(client, "test/private")
     environment = provider(image=name, pull="missing")
     with pytest.raises(UsageError, match=f"{name}.*(no basic auth|unauthorized|authorization|denied)"):
@@ -133,8 +147,13 @@ async def test_a_registry_that_lets_nobody_in_says_so(provider, client, closed_r
 
 
 @pytest.mark.parametrize("password", [PASSWORD, "canary-wrong"], ids=["right", "wrong"])
-async def test_what_docker_login_stored_opens_a_registry(  # type: ignore[no-untyped-def]
-    provider, client, closed_registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, password: str
+async def test_what_docker_login_stored_opens_a_registry(
+    provider: Provider,
+    client: docker.DockerClient,
+    closed_registry: Registry,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    password: str,
 ) -> None:
     name = closed_registry.push(client, "test/private")
     stored = base64.b64encode(f"{USER}:{password}".encode()).decode()
