@@ -6,10 +6,9 @@ import asyncio
 from types import TracebackType
 from typing import Protocol, Self
 
-from ..contracts.activities import OperatorEnd
-from ..contracts.issues import Issue, IssueCode, Severity
-from ..contracts.phases import ISSUE_PHASES, Phase
-from .classification import make_issue
+from ..contracts.ending import OperatorEnd, ended_issue
+from ..contracts.issues import Issue
+from .classification import tidy
 from .context import PhaseContext
 
 POLL_SECONDS = 1.0
@@ -45,7 +44,7 @@ class PhaseLimit:
     @property
     def issue(self) -> Issue | None:
         """The operator's decision, as an ERROR beside whatever is left; ``None`` when there was none."""
-        return None if self._end is None else ended_issue(self._end)
+        return None if self._end is None else tidy(ended_issue(self._end))
 
     @property
     def expired(self) -> bool:
@@ -99,14 +98,3 @@ class PhaseLimit:
             if self._decided():
                 self._timeout.reschedule(self._loop.time())
                 return
-
-
-def ended_issue(end: OperatorEnd) -> Issue:
-    """Stands beside the score, if there is one: the run can still be final."""
-    reason = f": {end.reason}" if end.reason else ""
-    return make_issue(
-        Severity.ERROR,
-        ISSUE_PHASES[Phase(end.phase)],
-        IssueCode.ENDED_BY_OPERATOR,
-        f"{end.phase} was ended by an operator{reason}",
-    )

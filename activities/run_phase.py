@@ -9,6 +9,7 @@ from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
 from ..contracts.activities import RUN_HARNESS, RUN_TASK, PhaseInput, PhaseOutcome
+from ..contracts.ending import at_most_error, ended_issue
 from ..contracts.environment import EnvironmentSession
 from ..contracts.harness import Harness
 from ..contracts.issues import Issue, IssueCode, IssuePhase, Severity
@@ -16,10 +17,10 @@ from ..contracts.phases import Phase
 from ..contracts.result import RunResult, Trajectory
 from ..contracts.task import PreparedTask
 from .boundary import activity_boundary, failed
-from .classification import describe, known_issue, make_issue
+from .classification import describe, known_issue, make_issue, tidy
 from .hook_calls import HOOK_FAILURES, raise_if_cancelled
 from .phase import PhaseScope, phase_scope
-from .phase_limit import PhaseLimit, ended_issue
+from .phase_limit import PhaseLimit
 from .plan_attempt import collects_artifacts
 from .results import checked_result
 from .reuse import checkpoint_evaluation
@@ -137,7 +138,7 @@ class _HarnessRun:
         end = self._scope.operator_end()
         if end is None:
             return PhaseLimit(self._scope, None)
-        self._ended = ended_issue(end)
+        self._ended = tidy(ended_issue(end))
         seconds = self._scope.plan.budgets.harness_result_timeout_seconds
         return PhaseLimit(self._scope, seconds, endable=False)
 
@@ -195,7 +196,7 @@ class _HarnessRun:
             found.append(result_budget_issue(seconds) if limit.expired else self._collection_issue(error))
             result = blank_result(scope)
         if self._ended is not None:
-            found = [_at_most_error(issue) for issue in found]
+            found = [at_most_error(issue) for issue in found]
             result = _with_recorded_steps(scope, result)
         return result.with_issues(found)
 
@@ -236,12 +237,6 @@ def _issue_of(scope: PhaseScope, error: BaseException, limit: PhaseLimit) -> Iss
     if limit.issue is not None:
         return limit.issue
     return budget_issue(scope.plan.budgets.run_timeout_seconds) if limit.expired else scope.note(error)
-
-
-def _at_most_error(issue: Issue) -> Issue:
-    """Whoever ends an agent takes what there is, also when that is nothing."""
-    fatal = issue.severity is Severity.FATAL
-    return issue.model_copy(update={"severity": Severity.ERROR}) if fatal else issue
 
 
 def _with_recorded_steps(scope: PhaseScope, result: RunResult) -> RunResult:

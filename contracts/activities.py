@@ -13,6 +13,9 @@ from typing import Any, Generic, TypeVar
 from pydantic import BaseModel, Field
 
 from .base import Contract
+from .ending import ANY_PHASE as ANY_PHASE
+from .ending import EndPhaseInput as EndPhaseInput
+from .ending import OperatorEnd as OperatorEnd
 from .environment import EnvironmentHandle
 from .issues import Issue
 from .launch import LaunchRuntime, RequestResult
@@ -227,24 +230,6 @@ class CloseEnvironmentInput(Contract):
     handle: EnvironmentHandle
     pool: str = ""
     """The provider whose pool gave it a place, which is free when the environment is gone."""
-
-
-ANY_PHASE = "any"
-
-
-class OperatorEnd(Contract):
-    """An operator's decision to end the phase that runs, and to go on with what it left."""
-
-    phase: str
-    """:data:`ANY_PHASE` for an execution in one step: nobody outside knows how far that is."""
-    reason: str = ""
-
-
-class EndPhaseInput(Contract):
-    """Write the decision down where whoever executes the phase finds it."""
-
-    ref: ExecutionRef
-    end: OperatorEnd
 
 
 class SaveRetryInput(Contract):

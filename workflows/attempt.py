@@ -27,6 +27,7 @@ with workflow.unsafe.imports_passed_through():
         SaveAttemptInput,
         SaveRetryInput,
     )
+    from ..contracts.ending import at_most_error, ended_issue
     from ..contracts.issues import Issue, IssueCode, IssuePhase, Severity
     from ..contracts.outcomes import outcome_word
     from ..contracts.phases import ENDABLE_PHASES, Phase
@@ -81,6 +82,8 @@ class AttemptWorkflow:
         """What runs; ``None`` while the attempt waits."""
         self._executing: Execution | None = None
         self._begins_in_one_step = False
+        self._ended: EndPhaseInput | None = None
+        """The last decision of an operator."""
 
     @workflow.run
     async def run(self, input: AttemptInput) -> AttemptOutcome:
@@ -151,6 +154,8 @@ class AttemptWorkflow:
                 self._number += 1
                 continue
             refused, lost = blocking_issue(self._issues), lost_host(self._issues)
+            if lost is not None and self._was_ended():
+                return retries
             if lost is not None and losses < MAX_HOST_LOSSES:
                 losses += 1
                 scope = scope_when_unblocked(lost, plan.mode, has_result=execution.has_result)
@@ -211,6 +216,14 @@ class AttemptWorkflow:
         self._note(f"retry {retry} of {plan.retry.max_retries} in {delay:.1f} s: {reason[:200]}")
         await self._parking.back_off(delay, f"retry {retry}")
 
+    def _was_ended(self) -> bool:
+        """Whether an operator ended this execution, whose host never heard of it: then what there is stands."""
+        if self._ended is None or self._ended.ref.execution != self._number:
+            return False
+        ended = ended_issue(self._ended.end)
+        self._issues = [*(at_most_error(issue) for issue in self._issues), ended]
+        return True
+
     async def _give_up_host(
         self, plan: AttemptPlan, lost: Issue, scope: RetryScope, retries: int, losses: int
     ) -> None:
@@ -270,7 +283,8 @@ class AttemptWorkflow:
         self._note(f"an operator ends {phase}: {request.reason}")
         in_one_step = self._in_one_step
         end = OperatorEnd(phase=ANY_PHASE if in_one_step else phase, reason=request.reason)
-        await bookkeeping(END_PHASE, EndPhaseInput(ref=ref, end=end), summary=f"end {phase}")
+        self._ended = EndPhaseInput(ref=ref, end=end)
+        await bookkeeping(END_PHASE, self._ended, summary=f"end {phase}")
         return EndedPhase(phase="the execution" if in_one_step else phase, execution=ref.execution)
 
     @end.validator

@@ -33,7 +33,7 @@ from agentcompass.contracts.activities import (
 )
 from agentcompass.contracts.environment import EnvironmentHandle
 from agentcompass.contracts.retries import RetryScope
-from agentcompass.contracts.workflows import presence_queue
+from agentcompass.contracts.workflows import END_UPDATE, EndAttempt, presence_queue
 
 HOST = "host/gone"
 SECONDS = 0.5
@@ -163,3 +163,17 @@ async def is_scheduled(handle: WorkflowHandle[Any, Any], stub: ActivityStub[Any,
         event.activity_task_scheduled_event_attributes.activity_type.name == stub.name
         for event in (await handle.fetch_history()).events
     )
+
+
+async def test_what_an_operator_ended_is_not_executed_again_elsewhere(client: Client) -> None:
+    fakes = on_a_host(1)
+    async with stage(client, fakes) as scene:
+        handle = await scene.attempt(host_lost_after=2.0)
+        await until(lambda: is_scheduled(handle, PREPARE_TASK))
+        await handle.execute_update(END_UPDATE, EndAttempt(reason="enough"))
+        await handle.result()
+    assert fakes.inputs(SAVE_RETRY) == []
+    [saved] = fakes.saved
+    assert saved.ref.execution == 1
+    found = [(item.severity, item.code) for item in saved.issues if item.severity != "warning"]
+    assert found == [("error", "host_lost"), ("error", "ended_by_operator")]
