@@ -11,13 +11,12 @@ import ctypes
 import logging
 import os
 import signal
-import sys
 import time
 from collections.abc import AsyncIterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Literal, NoReturn
+from typing import Literal
 
 from temporalio.client import Client, WorkflowExecutionStatus
 from temporalio.common import MetricMeter
@@ -304,10 +303,3 @@ async def _until_closed(connection: Connection, launch_id: str) -> Literal[True]
             else:
                 _LOG.warning("the server does not answer: %s", error.message)
         await asyncio.sleep(1.0)
-
-
-def main() -> NoReturn:
-    """Entry point of the ``agentcompass-worker`` script: ``agentcompass worker`` by another name."""
-    from .cli.main import leave, run_cli
-
-    leave(run_cli(["worker", *sys.argv[1:]]))

@@ -46,7 +46,7 @@ from .services import RequestComponents, Services, build_components
 from .store import DriverRecord, EventSource, RequestState, RunStore, open_store, run_log_scope
 from .store.progress import open_progress
 from .store.recorded import recorded_params, recorded_request
-from .store.reopening import requeue_failed
+from .store.requeueing import requeue_failed
 from .store.reservation import discard_reservation
 from .threads import in_settled_thread
 

@@ -166,5 +166,10 @@ def main() -> NoReturn:
     leave(run_cli(sys.argv[1:]))
 
 
+def worker_main() -> NoReturn:
+    """Entry point of the ``agentcompass-worker`` script: ``agentcompass worker`` by another name."""
+    leave(run_cli(["worker", *sys.argv[1:]]))
+
+
 if __name__ == "__main__":
     main()

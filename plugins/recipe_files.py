@@ -5,19 +5,17 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import inspect
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..contracts.errors import PluginError
 from ..contracts.recipe import Recipe
 
-if TYPE_CHECKING:
-    from .registry import Registry
 
-
-def load_recipe_dir(registry: Registry, directory: str) -> None:
-    """Register every :class:`Recipe` subclass defined in the ``*.py`` files of ``directory``.
+def find_recipes(directory: str) -> Iterator[tuple[Path, list[type[Recipe[Any]]]]]:
+    """The ``*.py`` files of ``directory``, sorted, each with the :class:`Recipe` subclasses it defines.
 
     Raises ``PluginError`` that names the file when one cannot be imported or has no id.
     """
@@ -25,13 +23,7 @@ def load_recipe_dir(registry: Registry, directory: str) -> None:
     if not path.is_dir():
         raise PluginError(f"recipe directory {directory!r} does not exist")
     for file in sorted(path.glob("*.py")):
-        recipes = _recipes_of(_import_file(file))
-        registry.load_plugin(str(file), lambda target, found=recipes: _register(target, found))  # type: ignore[misc]
-
-
-def _register(registry: Registry, recipes: list[type[Recipe[Any]]]) -> None:
-    for recipe in recipes:
-        registry.recipe(recipe.id, recipe)
+        yield file, _recipes_of(_import_file(file))
 
 
 def _import_file(file: Path) -> ModuleType:

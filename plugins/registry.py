@@ -13,6 +13,7 @@ import importlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import partial
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, cast
 
@@ -26,6 +27,7 @@ from ..contracts.errors import ConfigurationError, PluginError, UnknownComponent
 from ..contracts.harness import Harness
 from ..contracts.recipe import Recipe
 from .params import describe_validation_error
+from .recipe_files import find_recipes
 
 ENTRY_POINT_GROUP = "agentcompass.plugins"
 
@@ -205,8 +207,6 @@ def load_registry(recipe_dirs: Iterable[str] = (), points: Iterable[EntryPoint] 
     A plugin that cannot be loaded is named in ``Registry.broken`` and does not stop the others.
     Raises ``PluginError`` for a recipe directory, which the user asked for by name.
     """
-    from .recipe_files import load_recipe_dir
-
     registry = Registry()
     found = entry_points(group=ENTRY_POINT_GROUP) if points is None else points
     # The built-ins first: whoever takes one of their ids is named as the second.
@@ -221,5 +221,11 @@ def load_registry(recipe_dirs: Iterable[str] = (), points: Iterable[EntryPoint] 
         except PluginError as error:
             registry.broken.append(str(error))
     for directory in recipe_dirs:
-        load_recipe_dir(registry, directory)
+        for file, recipes in find_recipes(directory):
+            registry.load_plugin(str(file), partial(_register_all, recipes))
     return registry
+
+
+def _register_all(recipes: list[type[Recipe[Any]]], registry: Registry) -> None:
+    for recipe in recipes:
+        registry.recipe(recipe.id, recipe)

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from ..help import GroupedCommand, GroupedGroup
 from .gate_flags import AsJson
 from .schedule_create import create
-
-if TYPE_CHECKING:
-    from pydantic import JsonValue
-
-    from ..schedules.facts import ScheduleFacts
 
 schedule_app = typer.Typer(
     cls=GroupedGroup,
@@ -33,6 +28,7 @@ def list_(as_json: AsJson = False) -> int:
     import asyncio
 
     from ..schedules import service, text
+    from ..schedules.facts import facts_json
     from .output import print_json, print_table, warn
 
     found, problems = asyncio.run(service.list_schedules())
@@ -58,6 +54,7 @@ def show(name: Name, as_json: AsJson = False) -> int:
 
     from ..config import spec_values
     from ..schedules import service, text
+    from ..schedules.facts import facts_json
     from .output import print_json, print_table, warn
 
     facts = asyncio.run(service.show(name))
@@ -183,11 +180,3 @@ def delete(name: Name) -> int:
         print("A launch of it waits for a worker, and begins when there is one: agentcompass worker")
         print(f"End it with: {command}")
     return 0
-
-
-def facts_json(facts: ScheduleFacts) -> dict[str, JsonValue]:
-    """A schedule for programs, the secrets of its plan masked."""
-    from ..config import masked_spec
-
-    values: dict[str, JsonValue] = facts.model_dump(mode="json", exclude={"plan"})
-    return values | {"plan": masked_spec(facts.plan)}

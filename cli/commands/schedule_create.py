@@ -91,9 +91,9 @@ def create(flags: ScheduleFlags, as_json: AsJson = False) -> int:
     from ..schedules import service, text
     from ..schedules.checks import check_catchup, check_name, check_times, plan_of
     from ..schedules.definition import ScheduleOptions
+    from ..schedules.facts import facts_json
     from .choices import one_of
     from .output import print_json, warn
-    from .schedule import facts_json
 
     check_name(flags.name)
     check_catchup(flags.catchup_window_seconds)

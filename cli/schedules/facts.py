@@ -6,7 +6,7 @@ import asyncio
 from datetime import UTC, datetime
 from urllib.parse import quote
 
-from pydantic import Field
+from pydantic import Field, JsonValue
 from temporalio.client import (
     Client,
     ScheduleActionExecutionStartWorkflow,
@@ -24,6 +24,7 @@ from ...contracts import search_attributes as attributes
 from ...contracts.base import Contract
 from ...contracts.launch import LaunchSpec
 from ...contracts.schedules import SCHEDULE_PREFIX, OverlapPolicy, ScheduledLaunchResult
+from ..config import masked_spec
 from ..connection import Connection
 from ..troubles import is_polled
 from .definition import input_of, overlap_of, task_queue_of
@@ -141,6 +142,12 @@ def workflow_of(
 ) -> WorkflowHandle[object, ScheduledLaunchResult]:
     """The workflow of one scheduled time."""
     return client.get_workflow_handle(workflow_id, run_id=run_id, result_type=ScheduledLaunchResult)
+
+
+def facts_json(facts: ScheduleFacts) -> dict[str, JsonValue]:
+    """A schedule for programs, the secrets of its plan masked."""
+    values: dict[str, JsonValue] = facts.model_dump(mode="json", exclude={"plan"})
+    return values | {"plan": masked_spec(facts.plan)}
 
 
 def _outcome(description: WorkflowExecutionDescription, launch_id: str) -> str:
