@@ -163,12 +163,19 @@ def leave(code: int) -> NoReturn:
 
 def main() -> NoReturn:
     """Entry point of the ``agentcompass`` script."""
-    leave(run_cli(sys.argv[1:]))
+    _enter(sys.argv[1:])
 
 
 def worker_main() -> NoReturn:
     """Entry point of the ``agentcompass-worker`` script: ``agentcompass worker`` by another name."""
-    leave(run_cli(["worker", *sys.argv[1:]]))
+    _enter(["worker", *sys.argv[1:]])
+
+
+def _enter(arguments: Sequence[str]) -> NoReturn:
+    # httpx has a command line of its own, for which it imports rich, pygments and click: a fifth of the start
+    # of every command and worker. It copes without.
+    sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]
+    leave(run_cli(arguments))
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,10 @@ from gated_runs import make_command_line
 
 from agentcompass.cli.embedded_server import EmbeddedServer
 from agentcompass.cli.server_process import Ports
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # Started in the background of a script, everything below would ignore Ctrl-C, too, and tests send it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session", autouse=True)

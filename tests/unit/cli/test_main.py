@@ -58,6 +58,14 @@ def test_help_imports_nothing_heavy(arguments):
     assert "Usage: agentcompass" in done.stdout
 
 
+def test_a_command_that_needs_http_does_not_load_the_command_line_of_httpx():
+    command = [sys.executable, "-X", "importtime", "-m", "agentcompass.cli.main", "config", "show"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    assert "httpx" in loaded
+    assert not loaded & {"pygments", "rich"}
+
+
 def test_entry_point_leaves_with_the_exit_code():
     command = [sys.executable, "-m", "agentcompass.cli.main", "run", "nonsense"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
