@@ -81,7 +81,7 @@ def test_detached_launch_gets_another_worker_when_its_own_is_killed(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "times"), [(["--version"], 4), (["server", "status"], 4), (["list"], 20)]
+    ("arguments", "times"), [(["--version"], 4), (["server", "status"], 4), (["list"], 10)]
 )
 def test_exit_code_is_0_every_time(arguments: list[str], times: int, command_line: CommandLine) -> None:
     """The SDK's threads abort about one process in five that does not leave by itself."""
