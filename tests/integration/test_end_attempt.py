@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import CommandLine, Ended, Running, is_alive, wait_for
+from command_line import CommandLine, Ended, Running, running_with, wait_for
 from row_runs import Rows, finish, make_command_line, start_rows
 
 REASON = "no\tprogress since\nlunch"
@@ -22,8 +22,13 @@ FREE = ("rows_free_slow", "none")
 
 
 def stalling(folder: Path, name: str) -> str:
-    """A command that says that it runs and by which process, and runs for longer than any test."""
-    return f"sh:echo $$ > {folder}/{name}.tmp; mv {folder}/{name}.tmp {folder}/{name}.pid; sleep 1000"
+    """A command that says that it runs, and runs for longer than any test."""
+    return f"sh:touch {mark_of(folder, name)}; exec tail -f {mark_of(folder, name)}"
+
+
+def mark_of(folder: Path, name: str) -> Path:
+    """A file that says so; its path is in the command line of the process."""
+    return folder / f"{name}.stalled"
 
 
 class Stalled:
@@ -34,6 +39,7 @@ class Stalled:
     ) -> None:
         self.line = line
         self.answers: dict[str, Ended] = {}
+        self.names = list(hooks)
         tasks = [
             {"id": name, "mode": "reuse", "do": {hook: stalling(line.folder, name)}}
             for name, hook in hooks.items()
@@ -41,15 +47,12 @@ class Stalled:
         self.running: Running = start_rows(
             line, [*tasks, {"id": "well"}], benchmark=kind[0], harness=kind[1], execution=settings
         )
-        self.pids = {name: self._pid(name) for name in hooks}
-
-    def _pid(self, name: str) -> int:
-        file = self.line.folder / f"{name}.pid"
-        return int(wait_for(f"{name} to stall", lambda: file.read_text() if file.exists() else None))
+        for name in hooks:
+            wait_for(f"{name} to stall", mark_of(line.folder, name).exists)
 
     def end_all(self) -> Rows:
         """End every stalled task, and wait for the end of the run."""
-        for name in self.pids:
+        for name in self.names:
             self.answers[name] = self.line.run("end", name, "--reason", REASON)
         return finish(self.line, self.running)
 
@@ -128,7 +131,8 @@ def test_its_processes_are_gone_and_it_is_not_executed_again(
     correct: bool | None,
 ) -> None:
     found, run = stalled[name]
-    assert not is_alive(found.pids[task])
+    assert mark_of(found.line.folder, task).exists()
+    assert running_with(str(mark_of(found.line.folder, task))) == []
     assert run.retry_count(task) == 0
 
 

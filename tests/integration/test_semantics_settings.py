@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import CommandLine, is_alive, kill_and_wait, wait_for
+from command_line import CommandLine, kill_and_wait, running_with, wait_for
 from row_runs import Rows, finish, make_command_line, run_rows, start_rows
 
 PRINT = "sh:echo $COMMON,$RUN,$EVAL,$START"
@@ -35,7 +35,7 @@ OWN_START = {
     "evaluation_environment_env_variables": {"START": "start"},
 }
 DELAYS = {"max_retries": 1, "retry_min_delay_seconds": 3, "retry_max_delay_seconds": 3}
-MEET = "mkdir -p {0}; touch {0}/$$; n=0; until [ $(ls {0} | wc -l) = 2 ] || [ $n = 200 ]; do n=$((n+1)); sleep 0.1; done; ls {0} | wc -l"
+MEET = "mkdir -p {0}; mktemp {0}/XXXXXX >/dev/null; n=0; until [ $(ls {0} | wc -l) = 2 ] || [ $n = 200 ]; do n=$((n+1)); sleep 0.1; done; ls {0} | wc -l"
 """Waits for the other attempt, and prints how many have come."""
 ALONE = "if mkdir {0}; then sleep 0.3; rmdir {0}; echo alone; else echo not alone; fi"
 SCALES = {"timeout_multiplier": 0.01, "run_timeout_multiplier": 0.02}
@@ -101,7 +101,10 @@ RUNS: dict[str, Callable[[CommandLine], Rows]] = {
         line,
         [
             {"id": "quick"},
-            {"id": "endless", "do": {"execute_task": f"sh:echo $$ > {line.folder}/pid; sleep 1000"}},
+            {
+                "id": "endless",
+                "do": {"execute_task": f"sh:touch {line.folder}/endless; exec tail -f {line.folder}/endless"},
+            },
         ],
         *("--timeout-seconds", "6"),
         benchmark="rows_slow",
@@ -186,7 +189,8 @@ def test_at_the_deadline_all_is_over_and_what_was_finished_counts(runs: dict[str
     run.ended.expect(1)
     assert "Status: timed_out" in run.ended.stdout
     assert json.loads((run.run_dir / "run_info.json").read_bytes())["status"] == "timed_out"
-    assert not is_alive(int((run.run_dir.parents[2] / "pid").read_text()))
+    mark = run.run_dir.parents[2] / "endless"
+    assert mark.exists() and running_with(str(mark)) == []
     assert (run.correct("quick"), run.state("endless")) == (True, "unavailable")
 
 

@@ -50,6 +50,19 @@ def is_alive(pid: int) -> bool:
     return stat.rpartition(")")[2].split()[0] not in {"Z", "X"}
 
 
+def running_with(text: str) -> list[int]:
+    """Living processes with ``text`` in their command line; of those inside of an environment, too."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            line = (folder / "cmdline").read_bytes()
+        except OSError:
+            continue  # it ended while we looked
+        if text.encode() in line and is_alive(int(folder.name)):
+            found.append(int(folder.name))
+    return found
+
+
 def kill_and_wait(pid: int) -> None:
     """``kill -9``, and return when the process is gone."""
     os.kill(pid, signal.SIGKILL)

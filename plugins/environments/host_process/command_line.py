@@ -11,6 +11,7 @@ from ....contracts.environment import Command
 from ....contracts.errors import UsageError
 from .directory import EnvironmentDirectory
 from .membership import Scope
+from .process_space import ProcessSpace
 
 SHELL = "/bin/sh"
 
@@ -32,10 +33,13 @@ class CommandLine:
         *,
         cwd: str | None,
         variables: dict[str, str],
+        private: bool = False,
     ) -> CommandLine:
         """A string goes to ``sh -c``. Nothing of the worker's environment but PATH is passed on.
 
-        Raises ``ValueError`` for an empty command, a NUL character, or a malformed variable name.
+        ``private``: it runs in the environment's own process table, whose making blocks.
+        Raises ``ValueError`` for an empty command, a NUL character, or a malformed variable name;
+        ``NoProcessSpaceError``.
         """
         arguments = [SHELL, "-c", command] if isinstance(command, str) else list(command)
         if not command:
@@ -53,7 +57,10 @@ class CommandLine:
                 raise ValueError(f"environment variable {name!r} cannot be passed to a command")
         if any("\0" in argument for argument in arguments):
             raise ValueError("a command cannot hold a NUL character")
-        return cls(arguments, directory.resolve(cwd or "."), merged)
+        folder = directory.resolve(cwd or ".")
+        if private:
+            arguments = ProcessSpace(directory).entered(arguments, str(folder))
+        return cls(arguments, folder, merged)
 
 
 def require_own_user(user: str | None) -> None:

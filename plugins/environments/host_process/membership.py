@@ -2,15 +2,15 @@
 
 A process belongs when it carries the markers in its initial environment. One that has wiped its
 environment still belongs when it descends from one that does, is in the session of a recorded
-leader, writes its output into the environment's files, or (environment only) works in its folder
-without a terminal. Nothing is ever found by name.
+leader, writes its output into the environment's files, or (environment only) is in its process table or works
+in its folder without a terminal. Nothing is ever found by name.
 """
 
 from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,6 +32,8 @@ class Scope:
     command_id: str | None = None
     leaders: frozenset[ProcessIdentity] = frozenset()
     """Processes that were started by us; each leads a session of its own."""
+    space: str | None = None
+    """The environment's own process table, see :func:`namespace_of`; whatever is in it belongs."""
 
     @property
     def markers(self) -> dict[str, str]:
@@ -70,16 +72,31 @@ def _belongs(info: ProcessInfo, scope: Scope, leading: set[int]) -> bool:
         return True
     if not LINUX:
         return all(f" {name}={value} " in f" {info.text} " for name, value in scope.markers.items())
-    return _has_markers(info, scope) or _writes_into(info, scope) or _works_inside(info, scope)
+    if scope.space is not None and namespace_of(info.identity.pid) == scope.space:
+        return True
+    return (
+        has_variables(info.identity.pid, scope.markers)
+        or _writes_into(info, scope)
+        or _works_inside(info, scope)
+    )
 
 
-def _has_markers(info: ProcessInfo, scope: Scope) -> bool:
+def namespace_of(pid: int) -> str | None:
+    """The process table that a process is in, ``None`` when it is gone or another user's."""
     try:
-        with open(f"/proc/{info.identity.pid}/environ", "rb") as stream:
+        return os.readlink(f"/proc/{pid}/ns/pid")
+    except OSError:
+        return None
+
+
+def has_variables(pid: int, variables: Mapping[str, str]) -> bool:
+    """Whether a process was started with these variables."""
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as stream:
             entries = set(stream.read().split(b"\0"))
     except OSError:  # gone meanwhile, or of another user
         return False
-    return all(os.fsencode(f"{name}={value}") in entries for name, value in scope.markers.items())
+    return all(os.fsencode(f"{name}={value}") in entries for name, value in variables.items())
 
 
 def _writes_into(info: ProcessInfo, scope: Scope) -> bool:

@@ -27,6 +27,7 @@ from .directory import PROVIDER, EnvironmentDirectory, Ledger
 from .execution import end_abandoned
 from .leftovers import end_everything
 from .params import HostProcessParams
+from .process_space import why_unavailable
 from .session import LOOPBACK, HostProcessSession
 
 _log = logging.getLogger(__name__)
@@ -53,6 +54,10 @@ class HostProcess(Environment[HostProcessParams]):
         _require_enforceable(spec)
         if not os.access(SHELL, os.X_OK):
             raise UsageError(f"host_process needs {SHELL} on the worker's machine")
+        if self.params.private_processes == "always":
+            problem = await asyncio.to_thread(why_unavailable)
+            if problem:
+                raise UsageError(f"private_processes is 'always', and this machine gives none: {problem}")
         root = self._root
         try:
             root.mkdir(mode=0o700, parents=True, exist_ok=True)

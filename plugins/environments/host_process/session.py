@@ -24,6 +24,7 @@ from .detached import DetachedProcess
 from .directory import EnvironmentDirectory
 from .execution import Execution, run_to_end
 from .leftovers import end_everything
+from .membership import Scope
 from .packing import pack
 from .params import HostProcessParams
 
@@ -62,9 +63,7 @@ class HostProcessSession(EnvironmentSession):
         self._require_alive()
         require_own_user(user)
         execution = Execution.new(self._directory)
-        line = CommandLine.build(
-            self._directory, execution.scope, command, cwd=cwd, variables=self._all_variables(env)
-        )
+        line = await self._line(execution.scope, command, cwd, env)
         with self._lost_when_gone():
             return await run_to_end(
                 execution, line, self._params, timeout_seconds=timeout_seconds, stdin=stdin
@@ -86,10 +85,7 @@ class HostProcessSession(EnvironmentSession):
         """Start a detached process; its output is in files from the start, its status is recorded."""
         require_own_user(user)
         process = DetachedProcess(self._directory, process_id)
-        self._require_alive()
-        line = CommandLine.build(
-            self._directory, process.scope, command, cwd=cwd, variables=self._all_variables(env)
-        )
+        line = await self._line(process.scope, command, cwd, env)
         # A start that went on after its caller was cancelled would outlive whatever ends its processes now.
         return await finish(self._in_thread(process.start, line, self._params.max_output_bytes))
 
@@ -141,6 +137,20 @@ class HostProcessSession(EnvironmentSession):
                 yield piece
         finally:
             pieces.close()
+
+    async def _line(
+        self, scope: Scope, command: Command, cwd: str | None, env: dict[str, str] | None
+    ) -> CommandLine:
+        variables = self._all_variables(env)
+
+        def build() -> CommandLine:
+            private = self._params.private()
+            return CommandLine.build(
+                self._directory, scope, command, cwd=cwd, variables=variables, private=private
+            )
+
+        # Not given up half-way: a process table that nobody has recorded would be left.
+        return await finish(self._in_thread(build))
 
     def _all_variables(self, env: dict[str, str] | None) -> dict[str, str]:
         return self._own_variables | self.variables | (env or {})

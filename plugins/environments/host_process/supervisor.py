@@ -107,16 +107,31 @@ def reap(child: int) -> int | None:
 
 
 def kill_all_below(child: int) -> None:
-    """Kill the command's group and, where /proc tells, everything that descends from this process."""
+    """Kill the command's group and, where /proc tells, everything that descends from this process or bears its marks.
+
+    Orphans have another parent where the environment has a process table of its own.
+    """
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(child, signal.SIGKILL)
     parents = {pid: fields[1] for pid in processes() if (fields := stat_fields(pid))}
     below = {os.getpid()}
     while found := {pid for pid, parent in parents.items() if int(parent) in below and pid not in below}:
         below |= found
-    for pid in below - {os.getpid()}:
+    for pid in (below | {pid for pid in parents if has_our_marks(pid)}) - {os.getpid()}:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(pid, signal.SIGKILL)
+
+
+def has_our_marks(pid: int) -> bool:
+    """Whether a process was started with the variables that mark this command."""
+    ours = {
+        f"{name}={value}".encode() for name, value in os.environ.items() if name.startswith("AGENTCOMPASS_")
+    }
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as stream:
+            return bool(ours) and ours <= set(stream.read().split(b"\0"))
+    except OSError:  # gone, or another user's
+        return False
 
 
 def processes() -> list[int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import fcntl
+import json
 import os
 import signal
 import subprocess
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from environment_providers import ProviderUnderTest, eventually, pid_written_to, runs_inside
+from processes_inside import seen_here
 
 from agentcompass.contracts import EnvironmentSession
 from agentcompass.plugins.environments.host_process import HostProcess, process_table
@@ -57,8 +59,7 @@ async def test_closing_finds_a_process_after_all_traces_of_commands_were_removed
     host: HostProcess, session: EnvironmentSession
 ) -> None:
     await session.exec("sleep 600 >/dev/null 2>&1 & echo $! > pid")
-    identity = identity_of(await pid_written_to(session, "pid"))
-    assert identity is not None
+    identity = await seen_here(session, "pid")
     for trace in (Path(session.workdir).parent / "proc").iterdir():
         trace.unlink()
     await host.close(session.handle)
@@ -116,8 +117,9 @@ async def test_a_supervisor_whose_worker_died_while_handing_over_starts_nothing(
 async def test_a_process_whose_supervisor_was_killed_runs_on_and_ends_without_a_status(
     session: EnvironmentSession,
 ) -> None:
-    await session.start_process("p", "echo $PPID > supervisor; while [ ! -e go ]; do sleep 0.05; done")
-    os.kill(await pid_written_to(session, "supervisor"), signal.SIGKILL)
+    await session.start_process("p", "while [ ! -e go ]; do sleep 0.05; done")
+    record = Path(session.workdir).parent / "proc" / "process-p" / "record.json"
+    send_signal(ProcessIdentity.parse(json.loads(record.read_bytes())["supervisor"]), signal.SIGKILL)
     status = await session.process_status("p")
     assert status is not None and status.running
     await session.write("go", b"")
