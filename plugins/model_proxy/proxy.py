@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 import json
+import random
 import time
 from collections.abc import Awaitable, Callable
 from types import TracebackType
@@ -21,7 +22,8 @@ from ..models.json_values import JsonObject, ProtocolViolation, decode_json
 from ..models.params import parse_model_params
 from ..models.prices import charge_of
 from ..models.protocols import PROTOCOLS
-from ..models.transport import connection_reason, open_client
+from ..models.retry import Fault, FaultKind, next_delay, policy_of
+from ..models.transport import connection_reason, is_permanent, open_client
 from .assembly import assembled
 from .calls import ProxiedCall, used_up
 from .http_server import HttpRequest, Responder, serve_connection
@@ -60,7 +62,7 @@ class ModelProxy:
         self._spec, self._params, self._port, self._on_call = spec, params, port, on_call
         self._authorized = (token.encode(), f"Bearer {token}".encode())
         self.__key = api_key
-        self._timeout = parse_model_params(spec).request_timeout_seconds
+        self._policy = policy_of(parse_model_params(spec))
         self._connections: set[asyncio.Task[None]] = set()
         self._server: asyncio.Server | None = None
 
@@ -119,7 +121,7 @@ class ModelProxy:
             body["stream_options"] = {**(options if isinstance(options, dict) else {}), "include_usage": True}
         began = time.monotonic()
         try:
-            status, content_type, raw = await self._exchange(protocol, request, body, responder)
+            status, content_type, raw = await self._exchange_with_patience(protocol, request, body, responder)
         except (httpx.TransportError, TimeoutError) as error:
             reason = connection_reason(error) if isinstance(error, httpx.TransportError) else "no answer"
             await self._note(protocol, 502, began, ModelResponse(), len(request.body))
@@ -136,6 +138,27 @@ class ModelProxy:
         await responder.end()
         return None
 
+    async def _exchange_with_patience(
+        self, protocol: ModelProtocol, request: HttpRequest, body: JsonObject, responder: Responder
+    ) -> tuple[int, str, bytes]:
+        """Try again while no connection holds, or no answer comes, by the policy of all model calls: agents give up sooner.
+
+        What the endpoint answers, a 429 with its ``Retry-After`` too, goes back to the agent at once.
+        """
+        faults: list[Fault] = []
+        while True:
+            try:
+                return await self._exchange(protocol, request, body, responder)
+            except (httpx.TransportError, TimeoutError) as error:
+                faults.append(_fault_of(error))
+                delay = self._delay(faults)
+                if responder.started or delay is None:
+                    raise
+            await asyncio.sleep(delay)
+
+    def _delay(self, faults: list[Fault]) -> float | None:
+        return next_delay(self._policy, faults, jitter=random.random(), seconds_left=None)
+
     async def _exchange(
         self, protocol: ModelProtocol, request: HttpRequest, body: JsonObject, responder: Responder
     ) -> tuple[int, str, bytes]:
@@ -148,7 +171,7 @@ class ModelProxy:
         own = PROTOCOLS[protocol]().headers(self.__key)
         kept = bytearray()
         async with (
-            asyncio.timeout(self._timeout),
+            asyncio.timeout(self._policy.request_timeout_seconds),
             open_client(url, {**own, **headers}) as client,
             client.stream("POST", url, content=payload) as response,
         ):
@@ -189,6 +212,12 @@ class ModelProxy:
         )
         self.issue = self.issue or used_up(self.calls, self._params)
         await self._on_call()
+
+
+def _fault_of(error: httpx.TransportError | TimeoutError) -> Fault:
+    if isinstance(error, TimeoutError):
+        return Fault(FaultKind.TIMEOUT, "")
+    return Fault(FaultKind.CONNECTION, "", transient=not is_permanent(error))
 
 
 async def _refuse(responder: Responder, status: int, message: str) -> None:

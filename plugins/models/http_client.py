@@ -26,9 +26,9 @@ from .retry import (
     Fault,
     FaultKind,
     GaveUp,
-    RetryPolicy,
     Surroundings,
     call_with_retries,
+    policy_of,
     retry_after_seconds,
 )
 from .transport import BodyTooLargeError, HttpAnswer, connection_reason, is_permanent, open_client, post_json
@@ -84,7 +84,7 @@ class HttpModelClient(ModelClient):
         try:
             answered = await call_with_retries(
                 try_once,
-                _policy(params),
+                policy_of(params),
                 deadline=self._deadline,
                 uncharged=self._wait_uncharged,
                 on_retry=self._say_retry,
@@ -175,15 +175,6 @@ class _Key:
 
     def __repr__(self) -> str:
         return "***"
-
-
-def _policy(params: ModelParams) -> RetryPolicy:
-    return RetryPolicy(
-        max_tries=params.max_attempts,
-        min_delay_seconds=params.retry_min_delay_seconds,
-        max_delay_seconds=params.retry_max_delay_seconds,
-        request_timeout_seconds=params.request_timeout_seconds,
-    )
 
 
 def _response(reply: Reply, model: str) -> ModelResponse:

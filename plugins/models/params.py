@@ -18,8 +18,8 @@ class ModelParams(BaseModel):
 
     request_timeout_seconds: float = Field(default=600.0, gt=0)
     """Limit of one HTTP request from connecting to the last byte; never sent."""
-    max_attempts: int = Field(default=5, ge=1, le=100)
-    """HTTP requests per call at most, the first included; never sent."""
+    max_attempts: int = Field(default=7, ge=1, le=100)
+    """HTTP requests per call at most, the first included; never sent. Seven are spread over half a minute at least."""
     retry_min_delay_seconds: float = Field(default=1.0, ge=0)
     """Upper end of the first wait; it doubles with each try; never sent."""
     retry_max_delay_seconds: float = Field(default=60.0, ge=0)

@@ -1,10 +1,11 @@
 """The one retry policy of model calls: a pure decision, and the loop that follows it.
 
-Tried again, with doubling waits and full jitter (uniform between 0 and the bound, so that many
-tasks do not come back at once): connection faults, HTTP 408, 429 (unless the quota is used up),
+Tried again, with doubling waits of which the upper half is drawn (so that many tasks do not come back at
+once): connection faults, HTTP 408, 429 (unless the quota is used up),
 5xx and 529. ``Retry-After`` is a lower bound of the wait. A request that timed out and an answer
 that cannot be read may have been paid for: these are tried once more, not up to the limit. No
-wait leads past the deadline, which waiting for a rate limit moves.
+wait leads past the deadline, which waiting for a rate limit moves. By default an endpoint that is away for
+half a minute costs no call.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from datetime import UTC
 from email.utils import parsedate_to_datetime
 from enum import StrEnum
 from typing import Generic, TypeVar
+
+from .params import ModelParams
 
 AnswerT = TypeVar("AnswerT")
 
@@ -61,10 +64,20 @@ class Fault:
 class RetryPolicy:
     """Bounds of one model call. Times are in seconds."""
 
-    max_tries: int = 5
+    max_tries: int = 7
     min_delay_seconds: float = 1.0
     max_delay_seconds: float = 60.0
     request_timeout_seconds: float = 600.0
+
+
+def policy_of(params: ModelParams) -> RetryPolicy:
+    """The policy that the parameters of a model ask for."""
+    return RetryPolicy(
+        max_tries=params.max_attempts,
+        min_delay_seconds=params.retry_min_delay_seconds,
+        max_delay_seconds=params.retry_max_delay_seconds,
+        request_timeout_seconds=params.request_timeout_seconds,
+    )
 
 
 @dataclass(frozen=True)
@@ -101,7 +114,8 @@ def next_delay(
         return None
     if fault.kind in _COSTLY and sum(f.kind is fault.kind for f in faults) >= MAX_COSTLY_TRIES:
         return None
-    backoff = jitter * min(policy.max_delay_seconds, policy.min_delay_seconds * 2.0 ** (len(faults) - 1))
+    bound = min(policy.max_delay_seconds, policy.min_delay_seconds * 2.0 ** (len(faults) - 1))
+    backoff = bound * (1.0 + jitter) / 2
     delay = min(policy.max_delay_seconds, backoff + (fault.retry_after_seconds or 0.0))
     return None if seconds_left is not None and delay >= seconds_left else delay
 

@@ -27,7 +27,8 @@ class Reply:
     hang: bool = False
     """Answer only after ``release()``."""
     drop: str = ""
-    """``before`` closes the connection without a byte, ``body`` in the middle of the body."""
+    """``before`` closes the connection without a byte, ``body`` in the middle of the body, ``reset`` breaks it
+    with a reset."""
     raw_body: str | bytes | None = None
     """Sent instead of a well-formed body."""
 

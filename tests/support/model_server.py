@@ -23,6 +23,8 @@ import argparse
 import asyncio
 import json
 import re
+import socket
+import struct
 import sys
 import time
 from collections import Counter
@@ -183,6 +185,11 @@ class ModelServer:
         if reply.hang:
             await self._released.wait()
         if reply.drop == "before":
+            return False
+        if reply.drop == "reset":
+            line: socket.socket = writer.get_extra_info("socket")
+            line.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            writer.transport.abort()
             return False
         if reply.raw_body is not None:
             payload = reply.raw_body if isinstance(reply.raw_body, bytes) else reply.raw_body.encode()

@@ -14,7 +14,7 @@ def spec(**params: object) -> ModelSpec:
 
 def test_defaults_of_the_client() -> None:
     params = parse_model_params(spec())
-    assert (params.request_timeout_seconds, params.max_attempts) == (600.0, 5)
+    assert (params.request_timeout_seconds, params.max_attempts) == (600.0, 7)
     assert (params.retry_min_delay_seconds, params.retry_max_delay_seconds) == (1.0, 60.0)
     assert params.body_extras == {}
 

@@ -55,14 +55,22 @@ def test_the_bound_of_the_wait_doubles_up_to_the_maximum() -> None:
     assert waits == [2.0, 4.0, 8.0, 10.0, 10.0]
 
 
-def test_jitter_covers_the_wait_from_zero() -> None:
-    assert next_delay(POLICY, [REFUSED], jitter=0.0, seconds_left=None) == 0.0
-    assert next_delay(POLICY, [REFUSED], jitter=0.25, seconds_left=None) == 0.25
+def test_jitter_covers_the_upper_half_of_the_wait() -> None:
+    assert next_delay(POLICY, [REFUSED], jitter=0.0, seconds_left=None) == 0.5
+    assert next_delay(POLICY, [REFUSED], jitter=0.5, seconds_left=None) == 0.75
+
+
+def test_by_default_the_tries_are_spread_over_more_than_half_a_minute() -> None:
+    policy, faults, waited = RetryPolicy(), [REFUSED], 0.0
+    while (delay := next_delay(policy, faults, jitter=0.0, seconds_left=None)) is not None:
+        waited += delay
+        faults.append(REFUSED)
+    assert waited > 30
 
 
 def test_retry_after_is_a_lower_bound_of_the_wait() -> None:
-    assert next_delay(POLICY, [status_fault(429, 7.0)], jitter=0.0, seconds_left=None) == 7.0
-    assert next_delay(POLICY, [status_fault(429, 7.0)], jitter=0.5, seconds_left=None) == 7.5
+    assert next_delay(POLICY, [status_fault(429, 7.0)], jitter=0.0, seconds_left=None) == 7.5
+    assert next_delay(POLICY, [status_fault(429, 7.0)], jitter=1.0, seconds_left=None) == 8.0
 
 
 def test_retry_after_beyond_the_maximum_waits_the_maximum() -> None:
@@ -70,8 +78,8 @@ def test_retry_after_beyond_the_maximum_waits_the_maximum() -> None:
 
 
 def test_no_wait_leads_past_the_deadline() -> None:
-    assert next_delay(POLICY, [status_fault(429, 7.0)], jitter=0.0, seconds_left=7.0) is None
-    assert next_delay(POLICY, [status_fault(429, 7.0)], jitter=0.0, seconds_left=7.1) == 7.0
+    assert next_delay(POLICY, [status_fault(429, 7.0)], jitter=0.0, seconds_left=7.5) is None
+    assert next_delay(POLICY, [status_fault(429, 7.0)], jitter=0.0, seconds_left=7.6) == 7.5
 
 
 def test_the_last_try_is_not_followed_by_a_wait() -> None:
@@ -81,7 +89,7 @@ def test_the_last_try_is_not_followed_by_a_wait() -> None:
 @pytest.mark.parametrize("kind", [FaultKind.TIMEOUT, FaultKind.MALFORMED])
 def test_a_try_that_may_have_been_paid_for_is_repeated_once(kind: FaultKind) -> None:
     fault = Fault(kind, "")
-    assert next_delay(POLICY, [fault], jitter=0.0, seconds_left=None) == 0.0
+    assert next_delay(POLICY, [fault], jitter=0.0, seconds_left=None) == 0.5
     assert next_delay(POLICY, [fault, REFUSED, fault], jitter=0.0, seconds_left=None) is None
 
 
