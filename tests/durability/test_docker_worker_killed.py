@@ -7,12 +7,11 @@ import json
 import os
 import time
 from pathlib import Path
-from typing import Any
 
 import docker
 import pytest
 from command_line import CommandLine, kill_and_wait, wait_for
-from docker_engine import IMAGE, containers_of, require_engine
+from docker_engine import IMAGE, containers_of, created, require_engine
 from gated_runs import CONFIG, QUICK_HEARTBEAT
 from run_directory import status_of
 
@@ -39,12 +38,6 @@ def inside(client: docker.DockerClient, container: str, command: str) -> bytes:
     except docker.errors.APIError:
         return b""
     return output
-
-
-def created(client: docker.DockerClient, launch: str, since: float) -> list[dict[str, Any]]:
-    """What the engine has on record of containers made for a launch."""
-    filters = {"type": "container", "event": "create", "label": f"agentcompass.label.launch={launch}"}
-    return list(client.events(since=int(since) - 1, until=int(time.time()) + 1, filters=filters, decode=True))
 
 
 def test_an_agent_in_a_container_survives_its_worker_and_ends_once(

@@ -20,27 +20,14 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
+from canaries import fetch_histories, found_in, holders
 from command_line import CommandLine, processes_of, wait_for
 from gated_runs import make_command_line
-from temporalio.client import Client
 
 from agentcompass.contracts.workflows import NAMESPACE
 
 VARIABLE = "CANARY_KEY"
 MODEL_SERVER = Path(__file__).parents[1] / "support" / "model_server.py"
-
-
-def forms_of(key: str) -> list[bytes]:
-    """What the key looks like as it is, in an address, in JSON and in base64, at every alignment."""
-    texts = [key, quote(key), quote(key, safe=""), json.dumps(key)[1:-1]]
-    encoded = [base64.b64encode(b"\0" * shift + key.encode()).decode() for shift in range(3)]
-    inner = [text[4:-4] for text in encoded]
-    texts += [*inner, *(text.replace("+", "-").replace("/", "_") for text in inner)]
-    return [text.encode() for text in dict.fromkeys(texts)]
-
-
-def found_in(data: bytes, key: str) -> list[bytes]:
-    return [form for form in forms_of(key) if form in data]
 
 
 @dataclass
@@ -138,12 +125,6 @@ def run_everything(canary: Canary, model: list[str]) -> None:
     canary.run("attach", canary.launches[-1], code=1)
 
 
-def holders(folder: Path, key: str) -> list[str]:
-    """The files below a folder in which the key is found."""
-    files = [path for path in folder.rglob("*") if path.is_file() and not path.is_symlink()]
-    return [str(path) for path in files if found_in(path.read_bytes(), key)]
-
-
 def test_key_was_used_and_repeated_by_the_endpoint(canary: Canary) -> None:
     """Or the other tests would find nothing because there was nothing."""
     details = [path for run_dir in canary.command_line.run_dirs for path in (run_dir / "details").iterdir()]
@@ -173,18 +154,6 @@ def test_key_is_in_no_history_as_clients_see_it(canary: Canary) -> None:
     histories = asyncio.run(fetch_histories(canary.command_line.server_port, canary.launches))
     assert len(histories) >= 9  # two launches, two requests, five attempts
     assert [name for name, data in histories.items() if found_in(data, canary.key)] == []
-
-
-async def fetch_histories(port: int, launches: list[str]) -> dict[str, bytes]:
-    """Every event of every workflow of the launches, payloads as they are."""
-    client = await Client.connect(f"127.0.0.1:{port}", namespace=NAMESPACE)
-    found: dict[str, bytes] = {}
-    async for item in client.list_workflows():
-        if any(item.id.startswith(f"launch/{launch}") for launch in launches):
-            handle = client.get_workflow_handle(item.id, run_id=item.run_id)
-            events = [event.SerializeToString() async for event in handle.fetch_history_events()]
-            found[f"{item.id} {item.run_id}"] = b"".join(events) + item.raw_info.SerializeToString()
-    return found
 
 
 def test_key_is_not_told_by_the_web_interface(canary: Canary) -> None:

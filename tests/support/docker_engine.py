@@ -11,6 +11,7 @@ import os
 import shutil
 import subprocess
 import tarfile
+import time
 import uuid
 from pathlib import Path
 from typing import Any
@@ -113,6 +114,12 @@ def containers_of(client: docker.DockerClient, **labels: str) -> list[str]:
     """Ids of our containers, running or not, with these labels of an opening."""
     filters = {"label": [f"agentcompass.label.{name}={value}" for name, value in labels.items()]}
     return [container["Id"] for container in client.api.containers(all=True, filters=filters)]
+
+
+def created(client: docker.DockerClient, launch: str, since: float) -> list[dict[str, Any]]:
+    """What the engine has on record of containers made for a launch, since that time."""
+    filters = {"type": "container", "event": "create", "label": f"agentcompass.label.launch={launch}"}
+    return list(client.events(since=int(since) - 1, until=int(time.time()) + 1, filters=filters, decode=True))
 
 
 def open_request(environment_id: str = "", **changes: Any) -> OpenRequest:

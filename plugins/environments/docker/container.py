@@ -22,6 +22,8 @@ ID_LABEL = "agentcompass.environment"
 LABEL_PREFIX = "agentcompass.label."
 SERVICE_LABEL = "agentcompass.service"
 """Which service of a compose file a container is; a sandbox of one container has no such label."""
+SECONDS_LABEL = "agentcompass.seconds"
+"""How long something lives without a sign of life from its opening on; 0 for ever. Read by the keeper."""
 MAIN = "main"
 """The service that is the sandbox: commands run there."""
 VARIABLES = f"{scripts.HOME}/variables.json"
@@ -75,9 +77,10 @@ def container_name(environment_id: str, turn: int) -> str:
     return name if turn == 0 else f"{name}.{turn}"
 
 
-def labels_of(request: OpenRequest) -> dict[str, str]:
+def labels_of(request: OpenRequest, params: DockerParams) -> dict[str, str]:
     """The labels of whatever belongs to the sandbox of ``request``."""
-    own = {ID_LABEL: request.environment_id}
+    seconds = lease.initial_seconds(request, params)
+    own = {ID_LABEL: request.environment_id, SECONDS_LABEL: str(seconds)}
     return own | {f"{LABEL_PREFIX}{name}": value for name, value in request.labels.items()}
 
 
@@ -103,7 +106,7 @@ def creation_config(
     user = params.user or image.user or "0"
     seconds = lease.initial_seconds(request, params)
     volumes = [scripts.HOME, workdir, "/tmp"] if params.read_only else []
-    labels = labels_of(request) | ({VARIABLES_LABEL: "1"} if request.env_variables else {})
+    labels = labels_of(request, params) | ({VARIABLES_LABEL: "1"} if request.env_variables else {})
     # Nothing is reachable before a policy says so.
     first_network = network.id if request.network_policy.network_mode is NetworkMode.PUBLIC else "none"
     binds = [f"{mount.source}:{mount.target}:{'ro' if mount.read_only else 'rw'}" for mount in params.mounts]

@@ -136,6 +136,15 @@ def _refused(image: ImageFacts, error: EngineError) -> Exception:
         return UsageError(
             f"image {image.name} has no shell: docker needs images with sh, sleep and the usual tools"
         )
+    lacking = {
+        "could not select device driver": "resources.gpu: the Docker engine has no GPU runtime "
+        "(nvidia-container-toolkit)",
+        "storage-opt": "resources.storage_mb cannot be enforced by this Docker engine",
+        "storage option": "resources.storage_mb cannot be enforced by this Docker engine",
+    }
+    for sign, meaning in lacking.items():
+        if sign in text:
+            return UsageError(f"{meaning}: {text}")
     if 400 <= error.status < 500:
         return UsageError(f"the engine refuses a container of image {image.name}: {text}")
     return OSError(f"no container of image {image.name} can be started: {text}")

@@ -1,4 +1,4 @@
-"""The image of the egress proxy: the worker's own Python, as much of it as the proxy uses, or a given image."""
+"""The image of our helpers, egress proxy and keeper: the worker's own Python, as much of it as they use, or a given one."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ _SURVEY_SECONDS = 60
 
 
 def program() -> dict[str, bytes]:
-    """The files of the proxy by their path."""
-    folder = files(f"{__package__}.egress")
+    """The files of the helpers by their path."""
     return {
-        f"{_FOLDER}/egress/{entry.name}": entry.read_bytes()
-        for entry in sorted(folder.iterdir(), key=lambda entry: entry.name)
+        f"{_FOLDER}/{name}/{entry.name}": entry.read_bytes()
+        for name in ("egress", "keeper")
+        for entry in sorted(files(f"{__package__}.{name}").iterdir(), key=lambda entry: entry.name)
         if entry.name.endswith(".py")
     }
 
@@ -58,10 +58,10 @@ def ensure_image(engine: Engine, given: str | None) -> str:
     return found.id
 
 
-def python_command(given: str | None) -> list[str]:
-    """How Python is started in that image."""
+def python_command(given: str | None, module: str = "egress") -> list[str]:
+    """How a helper is started in that image."""
     own = os.path.realpath(sys.executable)
-    return ["python3" if given else own, "-E", "-s", "-S", "-B", "-m", "egress"]
+    return ["python3" if given else own, "-E", "-s", "-S", "-B", "-m", module]
 
 
 def _make(engine: Engine, given: str | None, tag: str) -> None:

@@ -9,8 +9,9 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from urllib.parse import urlsplit
 
-from ....contracts.errors import ServiceUnreachableError
+from ....contracts.errors import ServiceUnreachableError, UsageError
 from ..shared.cancellation import finish
+from .ssh_tunnel import SshTunnel
 
 if TYPE_CHECKING:
     from docker import APIClient
@@ -38,6 +39,7 @@ class Engine:
     def __init__(self, host: str | None, timeout_seconds: float) -> None:
         self.host = host or os.environ.get("DOCKER_HOST") or DEFAULT_HOST
         self._timeout = timeout_seconds
+        self._tunnel = SshTunnel(self.host) if self.host.startswith("ssh://") else None
         self._info: dict[str, Any] | None = None
 
     @property
@@ -48,14 +50,21 @@ class Engine:
             return True
         return parts.hostname in ("localhost", "127.0.0.1", "::1")
 
-    @functools.cached_property
+    @property
     def api(self) -> APIClient:
-        """The SDK's client. Raises ``ServiceUnreachableError``. Blocks."""
+        """The SDK's client. Raises ``ServiceUnreachableError``, ``UsageError`` for wrong certificates. Blocks."""
+        if self._tunnel is not None:
+            self._tunnel.address()  # a connection that broke off is made again behind the same socket
+        return self._client
+
+    @functools.cached_property
+    def _client(self) -> APIClient:
         import docker
         from docker.utils import kwargs_from_env
 
-        settings = kwargs_from_env(environment={**os.environ, "DOCKER_HOST": self.host})
+        address = self._tunnel.address() if self._tunnel is not None else self.host
         try:
+            settings = kwargs_from_env(environment={**os.environ, "DOCKER_HOST": address})
             return docker.APIClient(
                 version="auto",
                 timeout=self._timeout,
@@ -63,6 +72,11 @@ class Engine:
                 user_agent="agentcompass",
                 **settings,
             )
+        except docker.errors.TLSParameterError as error:
+            place = os.environ.get("DOCKER_CERT_PATH") or "~/.docker"
+            raise UsageError(
+                f"DOCKER_CERT_PATH ({place}) lacks ca.pem, cert.pem or key.pem: {error}"
+            ) from error
         except docker.errors.DockerException as error:
             raise ServiceUnreachableError(
                 f"no Docker engine answers at {self.host}: {_first_line(error)}; is it running, and may this "

@@ -4,12 +4,26 @@ from __future__ import annotations
 
 import contextlib
 import socket
+import ssl
 import time
 from dataclasses import dataclass
 from typing import Any
 
 _HEADER = 8
 _STDERR = 2
+
+
+def _read_ahead(stream: Any, line: Any) -> bytes:
+    """What came in one piece with the head of the answer, and lies in the SDK's buffer now."""
+    response = getattr(stream, "_response", None)
+    if response is None:
+        return b""
+    line.settimeout(0)
+    try:
+        found: bytes = response.raw._fp.fp.peek()
+    except (BlockingIOError, ssl.SSLWantReadError):
+        return b""
+    return found or b""
 
 
 class LineDeadlineError(Exception):
@@ -29,8 +43,9 @@ class Line:
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
-        # The SDK hands out a SocketIO for plain connections, the TLS socket or SSH channel itself for others.
+        # The SDK hands out a SocketIO for plain connections, the TLS socket itself for others.
         self._socket = getattr(stream, "_sock", stream)
+        self._ahead = bytearray(_read_ahead(stream, self._socket))
         self._socket.settimeout(None)
 
     def next(self, deadline: float | None = None) -> Frame | None:
@@ -55,7 +70,8 @@ class Line:
             self._socket.close()
 
     def _exactly(self, size: int, deadline: float | None) -> bytes | None:
-        data = bytearray()
+        data = self._ahead[:size]
+        del self._ahead[:size]
         while len(data) < size:
             try:
                 if deadline is not None:

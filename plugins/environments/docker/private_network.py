@@ -9,7 +9,7 @@ from typing import Any
 from ....contracts.environment import OpenRequest
 from ....contracts.errors import UsageError
 from ....contracts.network import NetworkMode, NetworkPolicy
-from .container import ID_LABEL, labels_of
+from .container import ID_LABEL
 from .engine import CONFLICT, Engine, EngineError
 from .network import private_network_name
 
@@ -25,7 +25,7 @@ _NOWHERE = "192.0.2.1"
 """An address for documentation (RFC 5737), which nobody answers at."""
 
 
-def private_network(engine: Engine, request: OpenRequest) -> str:
+def private_network(engine: Engine, request: OpenRequest, labels: dict[str, str]) -> str:
     """The id of the network of a sandbox, made when it is missing. Blocks.
 
     Raises ``UsageError`` when somebody else's network has its name.
@@ -38,7 +38,7 @@ def private_network(engine: Engine, request: OpenRequest) -> str:
             oldest: str = min(found, key=lambda net: (net["Created"], net["Id"]))["Id"]
             return oldest
         try:
-            return _create(engine, name, labels_of(request), pool)
+            return _create(engine, name, labels, pool)
         except EngineError as error:
             text = str(error).lower()
             if "pool" in text:  # none is left of the engine's, or ours overlaps another one

@@ -49,6 +49,7 @@ from .public_network import HOST_NAME
 from .removal import remove_container, remove_environment
 from .sandbox import Sandbox, facts_of
 from .services import ServicesOpening
+from .services_keeper import ensure_keeper
 from .services_network import ServicesNetwork
 from .services_report import report_services
 from .session import DockerSession
@@ -147,9 +148,11 @@ class Docker(Environment[DockerParams]):
         container = str(handle.data.get("container") or "")
 
         def renew() -> None:
-            labels = opening_labels(self._facts(handle, container)["Config"]["Labels"])
+            labels = self._facts(handle, container)["Config"]["Labels"]
+            if SERVICE_LABEL in labels:
+                ensure_keeper(self._engine, self.params.egress_image)
             try:
-                lease.renew(ContainerFiles(self._engine, container), labels, expires_at)
+                lease.renew(ContainerFiles(self._engine, container), opening_labels(labels), expires_at)
             except EngineError:
                 self._facts(handle, container)  # it may have ended just now, which says more
                 raise

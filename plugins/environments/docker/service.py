@@ -137,7 +137,7 @@ class ServiceContainer:
             command=service.command,
             user=service.user,
             working_dir=service.working_dir,
-            labels=labels_of(self._request) | {SERVICE_LABEL: membership.service},
+            labels=labels_of(self._request, self._params) | {SERVICE_LABEL: membership.service},
             host_config=host,
             stdin_open=service.stdin_open,
             tty=service.tty,

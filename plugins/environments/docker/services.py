@@ -15,7 +15,7 @@ from ....contracts.request import EnvironmentSetup, ResourceRequirements
 from ..shared.cancellation import finish
 from .building import BuildOptions, build
 from .compose import MAIN, ComposeError, ComposeProject, Service, read_project
-from .container import ImageFacts
+from .container import ImageFacts, labels_of
 from .creation import Creation
 from .egress_proxy import EgressProxy
 from .engine import Engine
@@ -27,6 +27,7 @@ from .private_network import name_servers, private_network
 from .readiness import Readiness
 from .sandbox import Sandbox
 from .service import ServiceContainer
+from .services_keeper import ensure_keeper
 from .services_network import ServicesNetwork, service_sandbox, service_variables, services_of
 from .transfer import Transfer
 from .volumes import Volumes
@@ -70,8 +71,10 @@ class ServicesOpening:
         for name, service in self.project.services.items():
             images[name] = images[MAIN] if service.uses_task_image else await self._image(name)
         self.main_user = self.project.main.user or images[MAIN].user or "0"
-        network = await self._engine.settle(private_network, self._engine, self._request)
-        volumes = Volumes(self._engine, self._request, self.project)
+        labels = labels_of(self._request, self._params)
+        await self._engine.call(ensure_keeper, self._engine, self._params.egress_image)
+        network = await self._engine.settle(private_network, self._engine, self._request, labels)
+        volumes = Volumes(self._engine, self._request, self.project, labels)
         if self.fresh:
             await self._engine.settle(volumes.make, images[MAIN])
         readiness = Readiness(self._engine, self.project, self.deadline)
@@ -87,6 +90,8 @@ class ServicesOpening:
                 readiness.containers[name] = await self._start(service, membership, images[name], volumes)
         assert sandbox is not None  # a project always has it
         await readiness.all_ready()
+        # Again: had it been about to end itself, it has done so by now.
+        await self._engine.call(ensure_keeper, self._engine, self._params.egress_image)
         return sandbox, await self._engine.call(ServicesNetwork.attached, sandbox, self._proxy)
 
     async def _start(

@@ -16,7 +16,7 @@ from ..shared.naming import file_name
 from ..shared.packing import Owner
 from .archive import ContainerFiles
 from .compose import ComposeProject, Mount
-from .container import ID_LABEL, ImageFacts, container_name, labels_of
+from .container import ID_LABEL, ImageFacts, container_name
 from .engine import Engine
 from .files import upload
 
@@ -33,9 +33,12 @@ def volumes_of(engine: Engine, environment_id: str) -> list[str]:
 class Volumes:
     """The volumes of one opening. The methods that say so block."""
 
-    def __init__(self, engine: Engine, request: OpenRequest, project: ComposeProject) -> None:
+    def __init__(
+        self, engine: Engine, request: OpenRequest, project: ComposeProject, labels: dict[str, str]
+    ) -> None:
         self._engine = engine
         self._request = request
+        self._labels = labels
         self._project = project
         self._prefix = container_name(request.environment_id, 0)
 
@@ -47,7 +50,7 @@ class Volumes:
         mounts = [mount for service in self._project.services.values() for mount in service.volumes]
         for name in sorted({name for mount in mounts if (name := self._name_of(mount))}):
             made = self._engine.translated(
-                self._engine.api.create_volume, name, driver="local", labels=labels_of(self._request)
+                self._engine.api.create_volume, name, driver="local", labels=self._labels
             )
             if (made.get("Labels") or {}).get(ID_LABEL) != self._request.environment_id:
                 raise UsageError(f"a volume {name!r} of somebody else is in the way; remove it")
@@ -102,7 +105,7 @@ class Volumes:
         config = api.create_container_config(
             image=image.id,
             command=["true"],
-            labels=labels_of(self._request),
+            labels=self._labels,
             host_config=api.create_host_config(network_mode="none", binds=binds),
         )
         made: dict[str, Any] = self._engine.translated(api.create_container_from_config, config)

@@ -58,12 +58,13 @@ def opening(provider: Callable[..., Docker]) -> Opening:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def no_proxy_left() -> Iterator[None]:
-    """The egress proxy would end itself some minutes later; in use by somebody else, it stays."""
+def no_helper_left() -> Iterator[None]:
+    """Egress proxy and keeper would end themselves some minutes later; in use by somebody else, they stay."""
     yield
     found = engine()
     if not isinstance(found, str) and not found.api.containers(
         all=True, filters={"label": ["agentcompass.environment"]}
     ):
-        with contextlib.suppress(docker.errors.NotFound):
-            found.api.remove_container("agentcompass-egress", force=True)
+        for name in ("agentcompass-egress", "agentcompass-keeper"):
+            with contextlib.suppress(docker.errors.NotFound):
+                found.api.remove_container(name, force=True)

@@ -6,6 +6,7 @@ import asyncio
 
 import docker
 import pytest
+from docker_engine import open_request
 from environment_providers import eventually
 
 from agentcompass.contracts import EnvironmentLostError, EnvironmentSpec, UsageError
@@ -73,6 +74,40 @@ async def test_gpus_and_storage_are_refused_where_the_engine_has_none(
     if "extfs" in str(info["DriverStatus"]):
         with pytest.raises(UsageError, match=r"resources\.storage_mb"):
             await provider().preflight(EnvironmentSpec(id="docker", resources={"storage_mb": 100}))
+
+
+async def test_what_a_task_asks_for_and_the_engine_refuses_is_named(
+    provider, client: docker.DockerClient
+) -> None:  # type: ignore[no-untyped-def]
+    """Limits of tasks are known after preflight only; what the engine answers to them is made plain."""
+    info = client.info()
+    wishes = {}
+    if "nvidia" not in info["Runtimes"]:
+        wishes["gpu"] = 1
+    if "xfs" not in str(info["DriverStatus"]):
+        wishes["storage_mb"] = 100
+    for name, value in wishes.items():
+        request = open_request(spec=EnvironmentSpec(id="docker", resources={name: value}))
+        with pytest.raises(UsageError, match=rf"resources\.{name}"):
+            await provider().open(request)
+
+
+@pytest.mark.parametrize("fits", [True, False])
+async def test_an_image_for_another_platform_is_not_run(
+    provider, client: docker.DockerClient, fits: bool
+) -> None:  # type: ignore[no-untyped-def]
+    own = client.version()["Arch"]
+    other = "arm64" if own != "arm64" else "amd64"
+    environment = provider(platform=f"linux/{own if fits else other}")
+    if not fits:
+        with pytest.raises(UsageError, match=f"is for {own}, not for linux/{other}"):
+            await environment.open(open_request())
+        return
+    session = await environment.open(open_request())
+    try:
+        assert (await session.exec("echo on")).ok
+    finally:
+        await environment.close(session.handle)
 
 
 async def test_a_full_disk_ends_the_command_and_not_the_sandbox(opening) -> None:  # type: ignore[no-untyped-def]

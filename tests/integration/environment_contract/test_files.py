@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from pathlib import Path
 
@@ -96,6 +97,23 @@ async def test_uploading_a_tree_merges_it_into_what_is_there(
 async def test_downloading_something_missing_says_so(session: EnvironmentSession, tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         await session.download("missing", tmp_path / "out")
+
+
+async def test_an_upload_that_is_cancelled_stops_and_leaves_a_sandbox_that_works(
+    session: EnvironmentSession, tmp_path: Path
+) -> None:
+    """Cancelled at once and in the middle; what was sent is not there under its name, or is a part."""
+    large = tmp_path / "large"
+    with large.open("wb") as file:
+        file.truncate(4 * 1024**3)  # takes longer than anybody waits for the cancellation
+    for pause in (0.0, 0.3):
+        uploading = asyncio.create_task(session.upload(large, "received/large"))
+        await asyncio.wait({uploading}, timeout=pause)
+        uploading.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await uploading
+    await session.write("received/small", b"small")
+    assert await session.read("received/small") == b"small"
 
 
 async def test_a_downloaded_tree_holds_nothing_from_outside_of_it(

@@ -1,0 +1,119 @@
+"""A Docker engine of the tests' own: on TCP with client certificates, on a file system with project quotas."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import docker
+from command_line import wait_for
+from docker_engine import give_up, make_images
+from tls_proxy import Authority
+
+_DISK_BYTES = 1024**3
+_START_SECONDS = 60.0
+
+
+@dataclass(frozen=True)
+class OwnEngine:
+    """A running engine."""
+
+    address: str
+    certificates: Path
+    """``ca.pem``, ``cert.pem``, ``key.pem`` of somebody who may use it."""
+    on_quotas: bool
+    """Whether its storage can limit what a container writes."""
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """What tells programs of it."""
+        return {
+            "DOCKER_HOST": self.address,
+            "DOCKER_TLS_VERIFY": "1",
+            "DOCKER_CERT_PATH": str(self.certificates),
+        }
+
+
+@contextlib.contextmanager
+def own_engine(folder: Path, port: int) -> Iterator[OwnEngine]:
+    """Start one; without ``dockerd`` or root a test is skipped, and fails in CI."""
+    if shutil.which("dockerd") is None or os.geteuid() != 0:
+        give_up("an engine of one's own needs dockerd (Debian: docker.io) and root")
+    authority = Authority(folder)
+    server = authority.issue("server")
+    with _quota_disk(folder) as disk, (folder / "dockerd.log").open("wb") as log:
+        # No bridge but those of networks that are made: two engines would fight for the usual one.
+        engine = subprocess.Popen(
+            [
+                *("dockerd", "--host", f"tcp://127.0.0.1:{port}", "--tlsverify", "--bridge", "none"),
+                *("--tlscacert", str(authority.certificate)),
+                *("--tlscert", str(server.certificate), "--tlskey", str(server.key)),
+                *("--data-root", str(disk or folder / "data"), "--exec-root", str(folder / "exec")),
+                *("--pidfile", str(folder / "pid")),
+                *(() if disk else ("--storage-driver", "vfs")),
+                *("--default-address-pool", "base=198.19.240.0/20,size=26"),
+            ],
+            stdout=log,
+            stderr=log,
+        )
+        try:
+            found = OwnEngine(
+                f"tcp://127.0.0.1:{port}", _client_files(authority, folder, "client"), disk is not None
+            )
+            make_images(wait_for("the engine", lambda: _client(engine, found, folder), _START_SECONDS))
+            yield found
+        finally:
+            engine.terminate()
+            engine.wait()
+
+
+def _client(engine: subprocess.Popen[bytes], found: OwnEngine, folder: Path) -> docker.DockerClient | None:
+    if engine.poll() is not None:
+        raise AssertionError((folder / "dockerd.log").read_text(errors="replace")[-2000:])
+    try:
+        client = docker.from_env(environment=found.variables, version="auto", timeout=60)
+        client.ping()
+    except docker.errors.DockerException:
+        return None
+    return client
+
+
+def _client_files(authority: Authority, folder: Path, name: str) -> Path:
+    """A folder as ``DOCKER_CERT_PATH`` wants it."""
+    place = folder / f"{name}-certificates"
+    place.mkdir()
+    made = authority.issue(name)
+    for source, target in (
+        (authority.certificate, "ca.pem"),
+        (made.certificate, "cert.pem"),
+        (made.key, "key.pem"),
+    ):
+        shutil.copy(source, place / target)
+    return place
+
+
+@contextlib.contextmanager
+def _quota_disk(folder: Path) -> Iterator[Path | None]:
+    """A small xfs with project quotas; ``None`` where the kernel has no such thing or lets nobody mount it."""
+    if shutil.which("mkfs.xfs") is None:
+        give_up("a disk with quotas needs mkfs.xfs (Debian: xfsprogs)")
+    image, place = folder / "disk.img", folder / "disk"
+    with image.open("wb") as file:
+        file.truncate(_DISK_BYTES)
+    place.mkdir()
+    subprocess.run(["mkfs.xfs", "-q", str(image)], check=True, capture_output=True)
+    mounted = subprocess.run(
+        ["mount", "-o", "loop,pquota", str(image), str(place)], capture_output=True, check=False
+    )
+    if mounted.returncode:
+        yield None
+        return
+    try:
+        yield place
+    finally:
+        subprocess.run(["umount", "--lazy", str(place)], check=True, capture_output=True)
