@@ -57,7 +57,8 @@ def engine_whose_answer_is_lost(folder: Path, beginning: bytes, within: bytes) -
 
     def back(engine: socket.socket, client: socket.socket) -> None:
         _pass_on(engine, client, lambda data: engine.fileno() in lost)
-        client.close()
+        with contextlib.suppress(OSError):
+            client.shutdown(socket.SHUT_RDWR)
 
     with _between(folder / "losing.sock", forward, back) as address:
         yield address

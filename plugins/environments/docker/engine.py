@@ -65,7 +65,7 @@ class Engine:
         address = self._tunnel.address() if self._tunnel is not None else self.host
         try:
             settings = kwargs_from_env(environment={**os.environ, "DOCKER_HOST": address})
-            return docker.APIClient(
+            return _client_class("tls" in settings)(
                 version="auto",
                 timeout=self._timeout,
                 max_pool_size=_POOL,
@@ -143,6 +143,20 @@ class Engine:
             response.close()
             raise EngineError(_message_of(text), response.status_code)
         return response
+
+
+def _client_class(tls: bool) -> type[APIClient]:
+    import docker
+
+    if not tls:
+        return docker.APIClient
+
+    class OwnAuthority(docker.APIClient):  # type: ignore[misc]
+        """Trusts who ``DOCKER_CERT_PATH`` names: requests would rather believe ``REQUESTS_CA_BUNDLE``."""
+
+        trust_env = property(lambda self: False, lambda self, value: None)
+
+    return OwnAuthority
 
 
 @functools.lru_cache(maxsize=16)

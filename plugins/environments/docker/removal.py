@@ -47,7 +47,11 @@ async def remove_container(engine: Engine, container: str) -> None:
 async def _remove_with_socket(engine: Engine, proxy: EgressProxy, container: str) -> None:
     """And have the egress proxy close the socket that it may have inside."""
     files = ContainerFiles(engine, container)
-    proxied = await engine.call(files.status, NOTE) is not None
+    try:
+        proxied = await engine.call(files.status, NOTE) is not None
+    except EngineError as error:  # its disk is full, for one; it is removed all the same
+        _log.debug("container %s does not say whether it has a proxy: %s", container[:12], error)
+        proxied = True
     await remove_container(engine, container)
     if proxied:
         await _forget(engine, proxy, container)

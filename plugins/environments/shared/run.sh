@@ -23,9 +23,15 @@ if [ "$what" != exec ]; then
 fi
 own_identity
 me=$own began=$born spared=$own
-echo "$me $began $user" >"${at}leader"
-: >"${at}out"
-: >"${at}err"
+# records: what others need to find and to end the command, and where its output goes.
+records() { echo "$me $began $user" >"${at}leader" && : >"${at}out" && : >"${at}err"; }
+if ! records; then
+    [ "$what" = exec ] || { echo "broken: $at cannot be written to" >&4 && exit 1; }
+    # The disk is full: in memory, so that whoever filled it can tidy up.
+    at=/dev/shm/.agentcompass-$mine.
+    records || exit 1
+    trap 'rm -f "${at}leader" "${at}out" "${at}err"' EXIT
+fi 2>/dev/null
 umask 022
 # A signal to the whole group is for the command.
 trap : TERM INT HUP QUIT

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import signal
 import socket
@@ -28,7 +27,6 @@ from agentcompass.contracts import (
     UsageError,
 )
 from agentcompass.plugins.environments.docker import Docker, DockerParams
-from agentcompass.plugins.environments.docker.detached import StartFailedError
 from agentcompass.plugins.environments.docker.engine import engine_at
 
 KINDS = ["tcp with client certificates", "ssh"]
@@ -169,7 +167,7 @@ async def test_an_engine_that_wants_another_certificate_is_named(
 @pytest.fixture
 def on_quotas(tls_engine: OwnEngine, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     if not tls_engine.on_quotas:
-        pytest.skip("no xfs with project quotas can be mounted here")
+        pytest.skip("no btrfs can be mounted here")
     for name, value in tls_engine.variables.items():
         monkeypatch.setenv(name, value)
     engine_at.cache_clear()
@@ -178,26 +176,47 @@ def on_quotas(tls_engine: OwnEngine, monkeypatch: pytest.MonkeyPatch) -> Iterato
 
 
 @pytest.mark.usefixtures("on_quotas")
-async def test_a_full_disk_ends_commands_and_not_the_sandbox() -> None:
+async def test_a_limit_of_storage_ends_commands_and_not_the_sandbox() -> None:
     """Nothing can be written any more, by us neither."""
     spec = EnvironmentSpec(id="docker", resources={"storage_mb": 32})
     environment = provider()
     await environment.preflight(spec)
     session = await environment.open(open_request(spec=spec))
     try:
-        result = await session.exec("head -c 100000000 /dev/zero > /full; echo status $? ; df -m / | tail -1")
-        assert "status 1" in result.stdout.text and "No space left" in result.stderr.text
-        await session.start_process("agent", "echo begun; cat /dev/zero > /fuller; echo status $?")
+        assert not (await session.exec("head -c 100000000 /dev/zero > /full")).ok
+        said = await session.exec("wc -c < /full; echo more > /more; echo status $?; echo told >&2")
+        size, status = said.stdout.text.split("\n")[:2]
+        assert int(size) < 32 * 1024**2 and status == "status 1"
+        assert "Disk quota exceeded" in said.stderr.text and said.stderr.text.endswith("told\n")
+        assert await session.end_all_processes() == 0
+        assert (await session.exec("rm -f /full; echo on")).stdout.text == "on\n"
+        await session.write("kept", b"kept")
+        assert await session.read("kept") == b"kept"
+        await session.exec("head -c 100000000 /dev/zero > /full")
+    finally:
+        await environment.close(session.handle)
+    assert session.handle.id not in {record.handle.id for record in await environment.list_environments()}
+
+
+@pytest.mark.usefixtures("on_quotas")
+async def test_an_agent_that_fills_the_disk_ends_with_its_status_once_there_is_room() -> None:
+    """Of the engine itself: the record of its end cannot be written when it ends."""
+    environment = provider()
+    session = await environment.open(open_request())
+    try:
+        await session.start_process("agent", "cat /dev/zero > /full; exit 7")
+
+        async def is_full() -> bool:
+            return not (await session.exec("pidof cat")).ok
+
+        await eventually(is_full, "the disk is full")
+        assert (await session.exec("rm -f /full; echo on")).stdout.text == "on\n"
 
         async def ended() -> bool:
             status = await session.process_status("agent")
-            return status is not None and not status.running
+            return status is not None and status.returncode == 7
 
-        with contextlib.suppress(StartFailedError):
-            await eventually(ended, "an agent on a full disk ends")
-        assert (await session.exec("rm -f /full /fuller; echo on")).stdout.text == "on\n"
-        await session.write("kept", b"kept")
-        assert await session.read("kept") == b"kept"
+        await eventually(ended, "the agent's end is recorded")
     finally:
         await environment.close(session.handle)
 
@@ -215,8 +234,8 @@ class TestSsh:
         environment = provider(host=host)
         session = await environment.open(open_request())
         try:
-            [connection] = running_with(sockets(os.getpid()))
-            await asyncio.to_thread(kill_and_wait, connection)
+            for connection in running_with(sockets(os.getpid())):
+                await asyncio.to_thread(kill_and_wait, connection)
             assert (await session.exec("echo on")).stdout.text == "on\n"
         finally:
             await environment.close(session.handle)

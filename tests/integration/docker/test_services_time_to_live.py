@@ -75,6 +75,7 @@ def test_the_keeper_has_no_network_and_no_rights_and_one_serves_all(client) -> N
 def test_an_engine_that_does_not_let_it_in_is_named_once(client, caplog: pytest.LogCaptureFixture) -> None:  # type: ignore[no-untyped-def]
     del client
     engine = Engine(None, 60)
+    assert engine.api
     engine.host = "tcp://elsewhere:2376"  # whose socket is not where it usually is
     services_keeper._warn.cache_clear()
     with pytest.MonkeyPatch.context() as patch:
