@@ -15,8 +15,10 @@ _SENSITIVE = re.compile(
     r"passwords?|passwd|credentials?|authorization|auth[_-]?header|bearer)$|^key$|apikey$|(?<!max)(?<!num)token$",
     re.IGNORECASE,
 )
+# Words, not endings of words: AGENT_TOKEN is no n_token.
 _NOT_SECRET = re.compile(
-    r"(max|min|num|n|total|prompt|completion|cached|reasoning|input|output|budget|context|stop|pad|eos|bos)[_-]?(\w+[_-])?tokens?$",
+    r"(^|[_\-.])(max|min|num|n|total|prompt|completion|cached|reasoning|input|output|budget|context|stop|pad|eos|bos)"
+    r"[_-]?((\w+[_-])?tokens|token)$",
     re.I,
 )
 

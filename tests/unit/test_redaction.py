@@ -6,8 +6,41 @@ import logging
 import pytest
 
 from agentcompass.activities.redaction import RedactingFilter, Redactor
+from agentcompass.contracts.secrets import is_sensitive_name
 
 SECRET = 'p4ss"w\\ord/é-0123'
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "AGENT_TOKEN",
+        "OPENAI_TOKEN",
+        "CONTEXT_SERVICE_TOKEN",
+        "GITHUB_TOKEN",
+        "accessToken",
+        "api_key",
+        "DB_PASSWORD",
+    ],
+)
+def test_a_name_of_a_secret_is_known_whatever_its_other_words_end_in(name: str) -> None:
+    assert is_sensitive_name(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "max_tokens",
+        "max_new_tokens",
+        "n_tokens",
+        "maxTokens",
+        "bos_token",
+        "thinking_budget_tokens",
+        "MIN_TOKEN",
+    ],
+)
+def test_a_number_of_tokens_and_a_mark_of_text_are_no_secrets(name: str) -> None:
+    assert not is_sensitive_name(name)
 
 
 @pytest.fixture
