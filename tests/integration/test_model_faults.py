@@ -101,7 +101,8 @@ async def test_an_endpoint_that_never_answers_ends_with_the_budget_and_is_told(
     assert "1/1 tasks evaluated" in ended.stdout
     attempt = attempt_of(command_line)
     assert attempt["metrics"] == {"correct": False}
-    assert {issue["severity"] for issue in attempt["issues"]} == {"error"}
+    severities = {issue["severity"] for issue in attempt["issues"]}
+    assert "error" in severities and "fatal" not in severities
 
 
 @AGENTS
