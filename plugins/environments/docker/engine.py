@@ -148,8 +148,9 @@ class Engine:
 def _client_class(tls: bool) -> type[APIClient]:
     import docker
 
+    plain: type[APIClient] = docker.APIClient
     if not tls:
-        return docker.APIClient
+        return plain
 
     class OwnAuthority(docker.APIClient):  # type: ignore[misc]
         """Trusts who ``DOCKER_CERT_PATH`` names: requests would rather believe ``REQUESTS_CA_BUNDLE``."""
