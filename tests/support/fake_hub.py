@@ -89,8 +89,10 @@ class _Handler(BaseHTTPRequestHandler):
         words = [unquote(word) for word in parts.path.strip("/").split("/")]
         if words[0] == "elsewhere":
             self._send_elsewhere("/".join(words[1:3]), "/".join(words[3:]))
-        elif words[:2] == ["api", "datasets"] and len(words) in (4, 6):
-            self._send_listing("/".join(words[2:4]), words[5] if len(words) == 6 else "main")
+        elif words[:2] == ["api", "datasets"] and words[4:5] in ([], ["revision"]):
+            self._send_listing("/".join(words[2:4]), (words[5:6] or ["main"])[0])
+        elif words[:2] == ["api", "datasets"] and words[4:5] == ["tree"] and len(words) == 6:
+            self._send_tree("/".join(words[2:4]), words[5])
         elif words[0] == "datasets" and words[3:4] == ["resolve"] and len(words) > 5:
             self._send_file("/".join(words[1:3]), words[4], "/".join(words[5:]))
         else:
@@ -128,6 +130,27 @@ class _Handler(BaseHTTPRequestHandler):
                 "gated": "auto" if found.gated else False,
             }
             self._send(200, json.dumps({**about, "siblings": siblings}).encode(), _JSON)
+
+    def _send_tree(self, name: str, revision: str) -> None:
+        """The same for those who ask by folders; what they get is everything."""
+        found = self._repository(name, revision)
+        if found is not None:
+            entries = []
+            for about in map(found.sibling, sorted(found.files)):
+                entry = {
+                    "type": "file",
+                    "path": about["rfilename"],
+                    "oid": about["blobId"],
+                    "size": about["size"],
+                }
+                if "lfs" in about:
+                    large = about["lfs"]
+                    entry["lfs"] = {
+                        "oid": large["sha256"],
+                        **{key: large[key] for key in ("size", "pointerSize")},
+                    }
+                entries.append(entry)
+            self._send(200, json.dumps(entries).encode(), _JSON)
 
     def _send_file(self, name: str, revision: str, path: str) -> None:
         found = self._repository(name, revision)
