@@ -69,7 +69,8 @@ def test_it_is_installed_in_a_container_and_reaches_its_model_only(
     assert (attempt["metrics"], attempt["issues"]) == ({"correct": True}, [])
     steps = [step for step in attempt["trajectory"]["steps"] if step["source"] == "agent"]
     assert [step["message"] for step in steps] == ["I write it.", "Done."]
-    assert "\n0\nHello, world!" in "\n" + steps[0]["observations"][0]["content"]  # no variable holds the key
+    seen = json.loads(steps[0]["observations"][0]["content"])
+    assert seen["output"] == "0\nHello, world!\n"  # no variable of the agent holds the key
     assert [item["usage"]["prompt_tokens"] for item in attempt["trajectory"]["extra"]["model_calls"]] == [
         11,
         11,
