@@ -79,6 +79,12 @@ def test_claude_code_tells_its_version_and_cost() -> None:
     assert (parsed.agent_version, parsed.cost_usd) == ("2.1.197", 0.00046)
 
 
+def test_the_blocks_of_one_answer_are_one_step() -> None:
+    for agent in ("claude-code", "qwen-code"):
+        first, last = parse_trajectory(TrajectoryFormat.STREAM_JSON, recorded(agent)).steps
+        assert (first.message, len(first.tool_calls), last.message) == ("I run it.", 1, "The answer is 42.")
+
+
 def test_an_error_of_claude_code_is_a_problem_and_no_answer() -> None:
     said = {"type": "assistant", "message": {"id": "1", "content": [{"type": "text", "text": "x"}]}}
     result = {"type": "result", "subtype": "error_max_turns", "is_error": True, "result": "stopped"}
