@@ -28,9 +28,7 @@ class HubRepository:
     """A data set at one revision; nothing is fetched before it is needed. Everything blocks."""
 
     def __init__(self, dataset: str, revision: str, token_variable: str) -> None:
-        endpoint = os.environ.get("HF_ENDPOINT", "").strip().rstrip("/") or DEFAULT_ENDPOINT
-        if not endpoint.startswith(("https://", "http://")):
-            raise DatasetError(f"HF_ENDPOINT: {endpoint!r} must begin with https:// or http://")
+        endpoint = _endpoint()
         self.dataset = dataset
         self._revision = revision
         self._client = HubClient(dataset, endpoint, token_variable)
@@ -104,6 +102,16 @@ class HubRepository:
         _replace(self._folder / found.commit / "listing.json", lambda target: _write(target, data))
         if not COMMIT.match(self._revision):
             _replace(self._reference, lambda target: _write(target, found.commit.encode()))
+
+
+def _endpoint() -> str:
+    """The address of the hub. Raises ``DatasetError``."""
+    endpoint = os.environ.get("HF_ENDPOINT", "").strip().rstrip("/") or DEFAULT_ENDPOINT
+    if not endpoint.startswith(("https://", "http://")):
+        raise DatasetError("the variable HF_ENDPOINT must begin with https:// or http://")
+    if "@" in endpoint:
+        raise DatasetError("the variable HF_ENDPOINT holds credentials, which would be shown; use HF_TOKEN")
+    return endpoint
 
 
 def _write(target: Path, data: bytes) -> None:

@@ -121,6 +121,16 @@ def test_a_token_that_no_header_can_hold_is_not_shown(
     assert TOKEN not in str(caught.value)
 
 
+@pytest.mark.parametrize("endpoint", ["https://reader:canary-8812@hub.example", "ftp://canary-8812"])
+def test_an_address_of_a_hub_that_cannot_be_used_is_not_shown(
+    monkeypatch: pytest.MonkeyPatch, endpoint: str
+) -> None:
+    monkeypatch.setenv("HF_ENDPOINT", endpoint)
+    with pytest.raises(DatasetError, match="the variable HF_ENDPOINT") as caught:
+        opened("owner/set")
+    assert "canary" not in str(caught.value)
+
+
 @pytest.mark.parametrize(
     ("dataset", "revision", "problem"),
     [
