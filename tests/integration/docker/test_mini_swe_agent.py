@@ -29,6 +29,7 @@ def call(command: str, text: str) -> dict[str, Any]:
     }
 
 
+@pytest.mark.timeout(INSTALLATION_SECONDS)
 def test_it_is_installed_in_a_container_and_reaches_its_model_only(
     command_line: CommandLine, tmp_path: Path
 ) -> None:
