@@ -46,7 +46,8 @@ def test_it_is_installed_in_a_container_and_reaches_its_model_only(
         with house as packages, ModelProcess(tmp_path, rules, api_key=KEY) as model:
             mount = {"source": str(packages), "target": "/wheels"}
             sandbox = {"image": image, "pull": "never", "mounts": [mount], "network_policy": "no-network"}
-            config.write_text(yaml.safe_dump({"environments": {"docker": sandbox}}))
+            runtime = {"cleanup_grace_seconds": 300}  # thousands of files were installed
+            config.write_text(yaml.safe_dump({"environments": {"docker": sandbox}, "runtime": runtime}))
             variables = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": "/wheels"}
             harness = {"agent": "mini-swe-agent", "proxy": {"max_calls": 5}, "variables": variables}
             running = command_line.start(
