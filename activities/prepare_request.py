@@ -43,7 +43,16 @@ from .metrics import unplaced_categories
 from .reuse import ReuseReport, ReuseSource, find_source, settled_source, take_over
 from .save import success_reader
 from .services import RequestComponents, Services, build_components
-from .store import DriverRecord, EventSource, RequestState, RunStore, open_store, run_log_scope
+from .store import (
+    DriverRecord,
+    EventSource,
+    RequestState,
+    RunStore,
+    log_held,
+    open_store,
+    records_held,
+    run_log_scope,
+)
 from .store.progress import open_progress
 from .store.recorded import recorded_params, recorded_request
 from .store.requeueing import requeue_failed
@@ -66,7 +75,8 @@ class PrepareRequest:
         async with heartbeating():
             registry = self._services.registry(input.request)
             components = build_components(input.request, registry)
-            tasks = await load_tasks(components)
+            with records_held() as said_by_loading:
+                tasks = await load_tasks(components)
             owner = _owner(input)
             results_dir = Path(input.runtime.results_dir)
             found = await asyncio.to_thread(find_source, input.request, results_dir, owner)
@@ -75,6 +85,7 @@ class PrepareRequest:
                 with run_log_scope(store.run_dir):
                     await self._write(input, store, tasks, source)
                     _log_start(input, store, len(tasks))
+                    log_held(said_by_loading, store.run_dir)
                     reused = await self._reuse(components, store, source)
                     _log_reuse(input.request, source, reused)
             return PreparedRequest(

@@ -32,6 +32,16 @@ def register(registry: Registry) -> None:
 
     registry.recipe("harbor_daytona", f"{_HERE}.recipes.harbor_daytona:HarborDaytona")
     registry.recipe("harbor_docker", f"{_HERE}.recipes.harbor_docker:HarborDocker")
+    registry.recipe("harbor_modal", f"{_HERE}.recipes.harbor_modal:HarborModal")
+    registry.recipe("judged_qa_daytona", f"{_HERE}.recipes.judged_qa:JudgedQaDaytona")
+    registry.recipe("judged_qa_docker", f"{_HERE}.recipes.judged_qa:JudgedQaDocker")
+    registry.recipe("judged_qa_modal", f"{_HERE}.recipes.judged_qa:JudgedQaModal")
+    registry.recipe("pinchbench_daytona", f"{_HERE}.recipes.pinchbench:PinchBenchDaytona")
+    registry.recipe("pinchbench_docker", f"{_HERE}.recipes.pinchbench:PinchBenchDocker")
+    registry.recipe("pinchbench_modal", f"{_HERE}.recipes.pinchbench:PinchBenchModal")
+    registry.recipe("swebench_verified_daytona", f"{_HERE}.recipes.swebench_verified:SweBenchDaytona")
+    registry.recipe("swebench_verified_docker", f"{_HERE}.recipes.swebench_verified:SweBenchDocker")
+    registry.recipe("swebench_verified_modal", f"{_HERE}.recipes.swebench_verified:SweBenchModal")
 
     registry.analyzer("exceptions", f"{_HERE}.analyzers.exceptions:Exceptions")
     registry.analyzer("empty_output", f"{_HERE}.analyzers.empty_output:EmptyOutput")

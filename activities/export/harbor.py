@@ -50,11 +50,17 @@ class EvalStats(BaseModel):
 
 
 class JobStats(BaseModel):
-    """Counts over all trials."""
+    """Counts over all trials; the first two go by both the older and the newer names."""
 
     n_trials: int = 0
     n_errors: int = 0
+    n_completed_trials: int = 0
+    n_errored_trials: int = 0
     evals: dict[str, EvalStats] = Field(default_factory=dict)
+    n_input_tokens: int | None = None
+    n_cache_tokens: int | None = None
+    n_output_tokens: int | None = None
+    cost_usd: float | None = None
 
 
 class JobResult(BaseModel):
@@ -76,6 +82,7 @@ class HarborJob:
         self._primary = primary
         self._trials = 0
         self._errors = 0
+        self._used: dict[str, float] = {}
         self._rewards: defaultdict[str, defaultdict[float, list[str]]] = defaultdict(
             lambda: defaultdict(list)
         )
@@ -100,6 +107,10 @@ class HarborJob:
         rewards = self._rewards_of(record)
         problem = next((issue for issue in record.issues if issue.severity is not Severity.WARNING), None)
         self._count(trial, rewards, problem)
+        used = _agent_result(atif)
+        for name, value in used.items():
+            if isinstance(value, int | float):
+                self._used[name] = self._used.get(name, 0) + value
         return TrialResult(
             id=self._id(trial),
             task_name=task_id,
@@ -110,7 +121,7 @@ class HarborJob:
             task_checksum=digest,
             config=self._trial_config(task_id, trial),
             agent_info=self._agent_info(),
-            agent_result=_agent_result(atif),
+            agent_result=used,
             verifier_result={"rewards": rewards} if rewards else None,
             exception_info=self._exception(problem) if problem else None,
             started_at=_first_time(atif) or self._info.started_at,
@@ -134,7 +145,16 @@ class HarborJob:
             started_at=self._info.started_at,
             finished_at=self._info.finished_at,
             n_total_trials=self._trials,
-            stats=JobStats(n_trials=self._trials, n_errors=self._errors, evals={key: stats}),
+            stats=JobStats.model_validate(
+                {
+                    "n_trials": self._trials,
+                    "n_errors": self._errors,
+                    "n_completed_trials": self._trials,
+                    "n_errored_trials": self._errors,
+                    "evals": {key: stats},
+                    **self._used,
+                }
+            ),
         )
 
     def _count(self, trial: str, rewards: Rewards, problem: Issue | None) -> None:

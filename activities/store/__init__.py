@@ -10,7 +10,7 @@ from .progress import ProgressWriter, open_progress
 from .progress_log import read_events, read_snapshot, rebuild_snapshot
 from .recorded import recorded_params, recorded_request
 from .reservation import list_runs
-from .run_log import install_run_log, run_log_scope
+from .run_log import install_run_log, log_held, records_held, run_log_scope
 from .run_store import RunStore, open_store
 from .state import DriverRecord, RequestState, TaskEntry
 from .steps import RecordedStep, StepReader
@@ -48,6 +48,7 @@ __all__ = [
     "install_run_log",
     "is_unscored",
     "list_runs",
+    "log_held",
     "open_progress",
     "open_store",
     "outcome_of",
@@ -59,6 +60,7 @@ __all__ = [
     "rebuild_snapshot",
     "recorded_params",
     "recorded_request",
+    "records_held",
     "request_label",
     "run_log_scope",
     "run_path",

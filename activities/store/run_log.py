@@ -24,7 +24,9 @@ from .run_store import open_store
 PACKAGE = "agentcompass"
 _KEPT_TARGETS = 256
 _COMPLAINT_SECONDS = 60.0
+_MOST_HELD = 1000
 _run_dir: ContextVar[str | None] = ContextVar("agentcompass_run_log", default=None)
+_held: ContextVar[list[logging.LogRecord] | None] = ContextVar("agentcompass_held_log", default=None)
 
 
 @contextlib.contextmanager
@@ -35,6 +37,25 @@ def run_log_scope(run_dir: str | Path) -> Iterator[None]:
         yield
     finally:
         _run_dir.reset(token)
+
+
+@contextlib.contextmanager
+def records_held() -> Iterator[list[logging.LogRecord]]:
+    """Records made inside are kept for a run that has no directory yet: see :func:`log_held`."""
+    records: list[logging.LogRecord] = []
+    token = _held.set(records)
+    try:
+        yield records
+    finally:
+        _held.reset(token)
+
+
+def log_held(records: list[logging.LogRecord], run_dir: str | Path) -> None:
+    """Write them to the log of the run that they turned out to belong to."""
+    handler = install_run_log()
+    for record in records:
+        record.run_dir = str(run_dir)
+        handler.handle(record)
 
 
 def log_path(run_dir: Path) -> Path:
@@ -85,7 +106,12 @@ class RunLogHandler(logging.Handler):
         """Append the record; a full disk costs the record, not the run (see ``Handler.handleError``)."""
         run_dir = getattr(record, "run_dir", None) or _run_dir.get()
         own = record.name == PACKAGE or record.name.startswith(PACKAGE + ".")
-        if run_dir is None or (not own and record.levelno < logging.WARNING):
+        if not own and record.levelno < logging.WARNING:
+            return
+        if run_dir is None:
+            held = _held.get()
+            if held is not None and len(held) < _MOST_HELD:
+                held.append(record)
             return
         try:
             target = self._target(str(run_dir))

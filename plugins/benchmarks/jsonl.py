@@ -88,6 +88,11 @@ def _parse(place: str, line: bytes, model: type[RowT]) -> NumberedRow[RowT]:
         value = orjson.loads(line)
     except orjson.JSONDecodeError as error:
         raise DatasetError(f"{place}: malformed JSON at column {error.colno}: {error.msg}") from None
+    return parse_row(place, value, model)
+
+
+def parse_row(place: str, value: object, model: type[RowT]) -> NumberedRow[RowT]:
+    """One row of any file. Raises ``DatasetError`` that names ``place``."""
     if not isinstance(value, dict):
         raise DatasetError(f"{place}: expected a JSON object, got {_JSON_TYPES.get(type(value), 'a number')}")
     try:

@@ -1,18 +1,16 @@
-"""Questions whose answers a model judges, from a JSON Lines file; reads the files of GAIA as they are."""
+"""Questions whose answers a model judges, from a file or the Hugging Face hub; reads GAIA as it is."""
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import ClassVar
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, field_validator
 
 from ...contracts.base import Contract
 from ...contracts.benchmark import Benchmark
-from ...contracts.benchmark_params import BenchmarkParams
-from ...contracts.component import LocalPath
 from ...contracts.context import AttemptContext
 from ...contracts.environment import EnvironmentSession
 from ...contracts.errors import DatasetError, StageFailure
@@ -23,7 +21,8 @@ from ...contracts.result import RunResult
 from ...contracts.task import FileRef, PreparedTask, TaskInput, TaskSpec
 from ..models import model_problem
 from .answers import answer_text
-from .jsonl import NumberedRow, read_jsonl, require_unique
+from .data_source import SPLIT, DatasetParams, problem_of, source_of
+from .jsonl import NumberedRow, require_unique
 from .judging import JudgeSettings, ask_judge, parse_verdict, quoted
 
 _PROMPT = """\
@@ -42,11 +41,11 @@ VERDICT: INCORRECT
 _LONGEST_ANSWER = 20_000
 
 
-class JudgedQuestionsParams(BenchmarkParams):
-    """Parameters of ``judged_qa``."""
+class JudgedQuestionsParams(DatasetParams):
+    """Parameters of ``judged_qa``; rows are ``{"id", "question", "answer"}``, or GAIA's."""
 
-    path: LocalPath = Field(min_length=1)
-    """``.jsonl`` or ``.jsonl.gz``: ``{"id", "question", "answer"}`` a line, or GAIA's ``metadata.jsonl``."""
+    split: str = Field(default="validation", pattern=SPLIT)
+    """Of a data set on the hub; GAIA's answers are public for this one only."""
     judge: ModelSpec
     """The model that judges, written as a ``model`` section: ``id``, ``base_url``, ``api_key``, ``params``."""
     judge_prompt: str = _PROMPT
@@ -106,7 +105,7 @@ class JudgedQuestions(Benchmark[JudgedQuestionsParams]):
     """The model answers a question; another model says whether that is the known answer."""
 
     id = "judged_qa"
-    description = "Questions from an own JSONL file, or GAIA's, whose answers another model judges"
+    description = "Questions of your own, or GAIA's, whose answers another model judges"
     Params: ClassVar[type[BaseModel]] = JudgedQuestionsParams
     parallel_attempts_safe = True
 
@@ -116,7 +115,7 @@ class JudgedQuestions(Benchmark[JudgedQuestionsParams]):
         return await asyncio.to_thread(self._load)
 
     def _load(self) -> list[TaskSpec]:
-        rows = read_jsonl(self.params.path, JudgedQuestion)
+        rows = source_of(self.params).rows(JudgedQuestion)
         require_unique(rows, lambda question: question.id, "id")
         return [self._task(item) for item in rows]
 
@@ -125,10 +124,10 @@ class JudgedQuestions(Benchmark[JudgedQuestionsParams]):
         attachment = _Attachment()
         if row.file_name:
             try:
-                digest = hashlib.sha256(self._attached(row.file_name).read_bytes()).hexdigest()
-            except OSError as error:
+                digest = source_of(self.params).digest(row.file_name)
+            except (OSError, DatasetError) as error:
                 raise DatasetError(
-                    f"{item.place}: file {row.file_name!r} cannot be read: {error.strerror}"
+                    f"{item.place}: file {row.file_name!r} cannot be read: {problem_of(error)}"
                 ) from None
             attachment = _Attachment(file_name=row.file_name, sha256=digest)
         return TaskSpec(
@@ -165,20 +164,12 @@ class JudgedQuestions(Benchmark[JudgedQuestionsParams]):
             ),
         )
 
-    def _attached(self, name: str) -> Path:
-        """The local file. Raises ``PermissionError`` for one that a link leads out of the data set's folder."""
-        folder = Path(self.params.path).expanduser().parent.resolve()
-        path = (folder / name).resolve()
-        if not path.is_relative_to(folder):
-            raise PermissionError(1, "it leads out of the data set's folder")
-        return path
-
     def _content(self, attachment: _Attachment) -> bytes:
         try:
-            data = self._attached(attachment.file_name).read_bytes()
-        except OSError as error:
+            data = source_of(self.params).attached(attachment.file_name, attachment.sha256)
+        except (OSError, DatasetError) as error:
             raise _invalid(
-                f"{attachment.file_name!r} cannot be read on this worker: {error.strerror}"
+                f"{attachment.file_name!r} cannot be read on this worker: {problem_of(error)}"
             ) from error
         if hashlib.sha256(data).hexdigest() != attachment.sha256:
             raise _invalid(f"{attachment.file_name!r} has changed since the run was started")

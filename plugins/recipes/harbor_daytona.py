@@ -9,5 +9,6 @@ class HarborDaytona(HarborUser):
     """For the environment ``daytona``."""
 
     id = "harbor_daytona"
-    description = "Harbor tasks on daytona: the agent works as the user of its task"
+    description = "Harbor tasks on daytona: the user of its task, and the task's time to get an image"
     environment = "daytona"
+    opening_parameter = "open_timeout_seconds"

@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from pydantic import JsonValue
 
-from ...contracts.component import NoParams
 from ...contracts.plan import ExecutionPlan
-from ...contracts.recipe import Recipe
 from ...contracts.request import RunRequest
 from ...contracts.task import TaskSpec
 from ..benchmarks.harbor.facts import HarborFacts
+from .fitting import Fitting, Wishes
 
 
-class HarborUser(Recipe[NoParams]):
+class HarborUser(Fitting):
     """``[agent].user`` as the environment's parameter ``user``; the benchmark names the verifier's itself."""
 
-    environment: ClassVar[str]
-    """The environment whose commands run as its parameter ``user`` says."""
+    benchmark = "harbor"
+    opening_parameter = ""
+    """The provider's parameter for how long opening a sandbox may take, where it has one."""
 
-    def matches(self, request: RunRequest, task: TaskSpec, plan: ExecutionPlan) -> bool:
-        """Harbor tasks with a user, in this environment."""
-        ours = request.benchmark.id == "harbor" and plan.environment.id == self.environment
-        return ours and HarborFacts.of(task).agent_user is not None
-
-    def apply(self, plan: ExecutionPlan, request: RunRequest, task: TaskSpec) -> ExecutionPlan:
-        """The same plan with the user."""
+    def wishes(self, request: RunRequest, plan: ExecutionPlan, task: TaskSpec) -> Wishes | None:
+        """The user, and time for what ``build_timeout_sec`` allows for."""
         del request
-        environment = plan.environment
-        params = {**environment.params, "user": HarborFacts.of(task).agent_user}
-        return plan.model_copy(update={"environment": environment.model_copy(update={"params": params})})
+        params: dict[str, JsonValue] = {}
+        user, seconds = HarborFacts.of(task).agent_user, plan.environment.setup.build_timeout_seconds
+        if user is not None:
+            params["user"] = user
+        if self.opening_parameter and seconds is not None:
+            params[self.opening_parameter] = seconds
+        return Wishes(params=params) if params else None

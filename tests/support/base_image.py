@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 COMMANDS = ("sh", "mkdir", "chown", "rm", "env", "uname", "ls", "cat", "id")
@@ -33,15 +33,19 @@ def reason_for_no_engine() -> str:
     return "" if done.returncode == 0 else f"no Docker engine answers: {done.stderr.strip().splitlines()[-1]}"
 
 
-def import_base_image(folder: Path, tag: str) -> None:
-    """Make the image ``tag``. Raises ``CalledProcessError``."""
+def import_base_image(
+    folder: Path, tag: str, commands: Sequence[str] = COMMANDS, links: Mapping[str, str] | None = None
+) -> None:
+    """Make the image ``tag``, with links in ``/bin`` beside the commands. Raises ``CalledProcessError``."""
     archive = folder / "base.tar"
     home = Path(sys.base_prefix)
-    programs = [Path(shutil.which(name) or "") for name in COMMANDS]
+    programs = [Path(shutil.which(name) or "") for name in commands]
     with tarfile.open(archive, "w") as tar:
         tar.add(home, filter=_needed)
-        for name, program in zip(COMMANDS, programs, strict=True):
+        for name, program in zip(commands, programs, strict=True):
             tar.add(program.resolve(), f"bin/{name}")
+        for name, target in (links or {}).items():
+            _link(tar, f"bin/{name}", target)
         for library in sorted(_libraries([home, *programs])):
             tar.add(library.resolve(), str(library))
         for name in ("/etc/ssl/certs/ca-certificates.crt", "/etc/nsswitch.conf"):

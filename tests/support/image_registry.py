@@ -85,12 +85,21 @@ class Registry:
         name = f"{self.address}/{repository}"
         context = _context(random.Random(f"{name} {version}").randbytes(NOISE_BYTES))
         client.images.build(fileobj=context, custom_context=True, tag=f"{name}:1", rm=True)
+        return self._moved(client, name, "1")
+
+    def push_image(self, client: docker.DockerClient, image: str, repository: str) -> str:
+        """Put an image of the engine there; its name, which the engine does not know."""
+        name = f"{self.address}/{repository}"
+        client.images.get(image).tag(name, "latest")
+        return self._moved(client, name, "latest")
+
+    def _moved(self, client: docker.DockerClient, name: str, tag: str) -> str:
         login = {"username": USER, "password": PASSWORD} if self._closed else None
-        for event in client.api.push(name, tag="1", stream=True, decode=True, auth_config=login):
+        for event in client.api.push(name, tag=tag, stream=True, decode=True, auth_config=login):
             if "error" in event:
                 raise RuntimeError(f"{name} cannot be pushed: {event['error']}")
-        client.images.remove(f"{name}:1")
-        return f"{name}:1"
+        client.images.remove(f"{name}:{tag}")
+        return f"{name}:{tag}"
 
     def _answers(self) -> bool:
         try:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 from agentcompass.activities.planner import plan_attempt
-from agentcompass.activities.services import RequestComponents
+from agentcompass.activities.services import RequestComponents, build_components
 from agentcompass.contracts.benchmark import Benchmark
 from agentcompass.contracts.component import NoParams
 from agentcompass.contracts.context import AttemptContext
@@ -24,6 +24,7 @@ from agentcompass.contracts.recipe import Recipe
 from agentcompass.contracts.request import RunRequest
 from agentcompass.contracts.result import RunResult
 from agentcompass.contracts.task import PreparedTask, TaskSpec
+from agentcompass.plugins.registry import load_registry
 
 Apply = Callable[[ExecutionPlan, RunRequest, TaskSpec], Any]
 
@@ -188,3 +189,18 @@ def planned(
         request or request_of(), bench, environment(NoParams()), driver, list(recipes)
     )
     return plan_attempt(components, task or task_of(), 1)
+
+
+def planned_for(
+    benchmark: str, params: dict[str, Any], task: TaskSpec, environment: dict[str, Any]
+) -> ExecutionPlan:
+    """The plan of a first attempt with installed components and recipes; its harness is the oracle."""
+    request = RunRequest.model_validate(
+        {
+            "benchmark": {"id": benchmark, "params": params},
+            "harness": {"id": "oracle"},
+            "environment": environment,
+            "model": {"id": "none"},
+        }
+    )
+    return plan_attempt(build_components(request, load_registry()), task, 1)

@@ -9,8 +9,6 @@ from typing import ClassVar
 from pydantic import BaseModel, Field
 
 from ....contracts.benchmark import Benchmark
-from ....contracts.benchmark_params import BenchmarkParams
-from ....contracts.component import LocalPath
 from ....contracts.context import AttemptContext
 from ....contracts.environment import EnvironmentSession
 from ....contracts.errors import DatasetError, StageFailure
@@ -19,13 +17,15 @@ from ....contracts.plan import BenchmarkPlan, ExecutionPlan
 from ....contracts.request import EvaluationMode, RunRequest
 from ....contracts.result import RunResult
 from ....contracts.task import OracleCommand, PreparedTask, TaskInput, TaskSpec
-from ..jsonl import read_jsonl, require_unique
+from ..data_source import DatasetParams, source_of
+from ..jsonl import require_unique
 from .grading import Report, grade, missing_package, test_spec
 from .instance import Instance, InstanceFacts
 from .repository import apply_patch, mark_start, patch_of
 
 _PATCH = "model_patch"
 _GOLD = ".agentcompass-gold.patch"
+_WITHOUT_IMAGES = "host_process"
 _LARGEST_LOG_BYTES = 256 * 1024 * 1024
 _PROMPT = """\
 The repository of {repo} is in {folder}. Solve the following issue by changing its source files; tests that check \
@@ -36,11 +36,11 @@ your change are added afterwards, and existing ones must still pass. Do not chan
 </issue>"""
 
 
-class SweBenchVerifiedParams(BenchmarkParams):
-    """Parameters of ``swebench_verified``."""
+class SweBenchVerifiedParams(DatasetParams):
+    """Parameters of ``swebench_verified``; rows are those that ``swebench`` 5 reads."""
 
-    path: LocalPath = Field(min_length=1)
-    """``.jsonl`` or ``.jsonl.gz`` with the rows of SWE-bench_Verified, as ``swebench`` 5 reads them."""
+    default_dataset = "SWE-bench/SWE-bench_Verified"
+
     folder: str = Field(default="/testbed", min_length=1)
     """Where the repository is; a relative one is below the environment's work directory."""
     prompt: str = _PROMPT
@@ -66,11 +66,16 @@ class SweBenchVerified(Benchmark[SweBenchVerifiedParams]):
         problem = missing_package()
         if problem:
             raise DatasetError(problem)
-        rows = read_jsonl(self.params.path, Instance)
+        rows = source_of(self.params).rows(Instance)
         require_unique(rows, lambda row: row.instance_id, "instance_id")
         return [self._task(item.row, request.environment.id) for item in rows]
 
     def _task(self, row: Instance, environment: str) -> TaskSpec:
+        if environment == _WITHOUT_IMAGES and not row.setup_script:
+            raise DatasetError(
+                f"{row.instance_id} runs in an image ({row.official_image}), which {_WITHOUT_IMAGES} has not: "
+                "use --env docker"
+            )
         facts = InstanceFacts(
             repo=row.repo,
             version=row.version,

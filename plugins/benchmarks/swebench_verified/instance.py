@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from ....contracts.base import Contract
 
@@ -29,6 +29,16 @@ class Instance(BaseModel):
     difficulty: str = ""
     setup_script: str = ""
     """Ours, for tasks without an image: a shell script that makes the repository below the work directory."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_this_version(cls, value: Any) -> Any:
+        if isinstance(value, dict) and "test_patch" in value and "eval_script" not in value:
+            raise ValueError(
+                "a row for swebench 4, without the evaluation script that swebench 5 runs; take the data set "
+                "SWE-bench/SWE-bench_Verified as it is now"
+            )
+        return value
 
     @field_validator("FAIL_TO_PASS", "PASS_TO_PASS", mode="before")
     @classmethod

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from .engine import Engine
+from .engine import CONFLICT, NOT_FOUND, Engine, EngineError
 
 NAME = "agentcompass"
 HOST_NAME = "host.docker.internal"
 """What the engine's machine is called inside."""
 _GATEWAY = "host-gateway"
 """What the engine replaces by an address."""
-_OPTIONS = {"com.docker.network.bridge.enable_icc": "false"}
+_SETTINGS: dict[str, Any] = {
+    "driver": "bridge",
+    "options": {"com.docker.network.bridge.enable_icc": "false"},
+    "labels": {"agentcompass.network": "1"},
+    "check_duplicate": True,
+}
+_making = threading.Lock()
+"""Threads of one worker wait for one another; other workers are tolerated."""
+FORBIDDEN = 403
 
 
 @dataclass(frozen=True)
@@ -36,18 +46,38 @@ class PublicNetwork:
 
 def public_network(engine: Engine) -> PublicNetwork:
     """The network, made when it is missing. Sandboxes in it do not reach one another. Blocks."""
-    api = engine.api
-    found = _named(engine)
-    if not found:
-        labels = {"agentcompass.network": "1"}
-        engine.translated(api.create_network, NAME, driver="bridge", options=_OPTIONS, labels=labels)
-        found = _named(engine)
-    # Names need not be unique: of two that were made at once, everybody takes the older one.
-    network = min(found, key=lambda net: (net["Created"], net["Id"]))
+    network = _only_one(engine)
     gateways = [part["Gateway"] for part in network["IPAM"]["Config"] or [] if part.get("Gateway")]
     # An engine in a virtual machine of its own knows better where its user's machine is.
     inner = "Docker Desktop" in str(engine.info().get("OperatingSystem"))
     return PublicNetwork(network["Id"], _GATEWAY if inner or not gateways else gateways[0].partition("/")[0])
+
+
+def _only_one(engine: Engine) -> dict[str, Any]:
+    """Names need not be unique, and engines start no container in a network of whose name there are two.
+
+    Of several that were made at once, everybody keeps the oldest and removes the others.
+    """
+    with _making:
+        found = _named(engine)
+        if not found:
+            _tolerant(engine, (CONFLICT,), engine.api.create_network, NAME, **_SETTINGS)
+            found = _named(engine)
+        oldest, *others = sorted(found, key=lambda net: (net["Created"], net["Id"]))
+        for other in others:
+            # One that a sandbox has joined already cannot go before that has ended.
+            _tolerant(engine, (NOT_FOUND, FORBIDDEN, CONFLICT), engine.api.remove_network, other["Id"])
+        return oldest
+
+
+def _tolerant(
+    engine: Engine, statuses: tuple[int, ...], call: Callable[..., object], *arguments: str, **more: Any
+) -> None:
+    try:
+        engine.translated(call, *arguments, **more)
+    except EngineError as error:
+        if error.status not in statuses:
+            raise
 
 
 def _named(engine: Engine) -> list[dict[str, Any]]:

@@ -26,6 +26,8 @@ class ModalParams(RemoteLimits):
     """The image of tasks that name none and bring no Dockerfile."""
     registry_secret: str | None = Field(default=None, pattern=_NAME)
     """The secret at Modal with the credentials of a private registry."""
+    user: str | None = Field(default=None, pattern=r"^[A-Za-z0-9_.-]+$")
+    """Runs commands that name no user; default: root."""
     region: str | None = None
     """Where sandboxes run; default: wherever there is room."""
     gpu_type: str = Field(default="any", pattern=r"^[A-Za-z0-9_.!+-]+$")

@@ -17,7 +17,7 @@ class ModalSession(RemoteSession):
     def __init__(
         self, facts: Facts, api: ModalApi, shell: Shell, params: ModalParams, ready: Prepared
     ) -> None:
-        super().__init__(facts.handle(), shell, params, ready)
+        super().__init__(facts.handle(), shell, params, ready, params.user or "")
         self._api = api
         self._facts = facts
 

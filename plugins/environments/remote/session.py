@@ -39,12 +39,15 @@ class RemoteSession(EnvironmentSession):
         shell: Shell,
         limits: RemoteLimits,
         ready: Prepared,
+        user: str = "",
     ) -> None:
+        """``user`` runs commands that name none; empty for whoever the provider runs commands as."""
         self.handle = handle
         self._shell = shell
         self._limits = limits
         self._workdir = ready.workdir
         self._own_variables = ready.variables
+        self._user = user
 
     @property
     def workdir(self) -> str:
@@ -155,7 +158,7 @@ class RemoteSession(EnvironmentSession):
             data = script.encode("utf-8", "surrogateescape")
             await self._in_thread(lambda: files.write_file(self._shell, path, data, 0o644))
             text = f"exec sh {path}"
-        return CommandLine(text, self._path(cwd or "."), variables, user or "", stdin)
+        return CommandLine(text, self._path(cwd or "."), variables, user or self._user, stdin)
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
         return await in_own_thread(work, f"remote-{self.handle.id}")

@@ -43,6 +43,8 @@ def test_the_built_in_tasks_are_solved_by_a_scripted_agent_and_exported(command_
         assert read(trial / "result.json")["verifier_result"] == {"rewards": {"correct": 1, "reward": 1}}
     stats = read(job / "result.json")["stats"]
     assert (stats["n_trials"], stats["n_errors"]) == (4, 0)
+    assert (stats["n_completed_trials"], stats["n_errored_trials"]) == (4, 0)
+    assert stats["n_input_tokens"] > 0
 
     command_line.run("export", "--format", "atif", str(run_dir), "--output", "out").expect(0)
     files = sorted((command_line.folder / "out").iterdir())

@@ -7,12 +7,14 @@ import time
 
 import pytest
 from environment_providers import eventually
+from planning import planned_for
 
 from agentcompass.contracts import (
     EnvironmentHandle,
     EnvironmentLostError,
     NetworkPolicy,
     ServiceUnreachableError,
+    TaskSpec,
     UsageError,
 )
 
@@ -31,6 +33,22 @@ async def test_a_sandbox_of_an_image_has_its_resources_and_a_time_to_live(  # ty
     assert (asked["autoStopInterval"], asked["autoDeleteInterval"], asked["target"]) == (15, 0, "eu")
     assert asked["ttlMinutes"] in (60, 61)
     assert asked["public"] is False
+
+
+async def test_an_official_image_of_swe_bench_is_asked_for_with_room_for_it(  # type: ignore[no-untyped-def]
+    daytona, provider, request_for
+) -> None:
+    image = "swebench/sweb.eval.x86_64.django_1776_django-11039:latest"
+    task = TaskSpec(task_id="django__django-11039", image=image)
+    params = {"path": "rows.jsonl", "folder": "/home/daytona/testbed"}
+    plan = planned_for("swebench_verified", params, task, {"id": "daytona"})
+    environment = provider(**plan.environment.params)
+    session = await environment.open(request_for().model_copy(update={"spec": plan.environment}))
+    asked = daytona.seen()["asked"][0]
+    await environment.close(session.handle)
+    assert asked["buildInfo"] == {"dockerfileContent": f"FROM {image}\n"}
+    assert (asked["cpu"], asked["memory"], asked["disk"], asked["user"]) == (2, 8, 10, "root")
+    assert session.workdir == "/home/daytona/testbed"
 
 
 async def test_the_time_to_live_is_renewed_unless_it_was_set(daytona, provider, request_for) -> None:  # type: ignore[no-untyped-def]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import uuid
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -14,6 +15,7 @@ from docker_engine import open_request
 from environment_providers import ProviderUnderTest, eventually
 
 from agentcompass.contracts import EnvironmentSpec, NetworkPolicy
+from agentcompass.plugins.environments.docker import public_network
 from agentcompass.plugins.environments.docker.egress_proxy import EgressProxy
 from agentcompass.plugins.environments.docker.session import DockerSession
 
@@ -274,3 +276,18 @@ async def test_openings_at_the_same_time_share_one_proxy(
 async def started(session: DockerSession, process_id: str) -> bool:
     """Whether somebody has started it."""
     return await session.process_status(process_id) is not None
+
+
+async def test_of_two_networks_that_were_made_at_once_one_is_left_and_used(  # type: ignore[no-untyped-def]
+    opening, client, monkeypatch
+) -> None:
+    name = f"agentcompass-test-{uuid.uuid4().hex[:8]}"
+    monkeypatch.setattr(public_network, "NAME", name)
+    first, _ = [client.api.create_network(name, driver="bridge")["Id"] for _ in range(2)]
+    try:
+        async with opening(policy="public") as session:
+            assert (await session.exec("true")).ok
+        assert [network["Id"] for network in client.api.networks(names=[name])] == [first]
+    finally:
+        for network in client.api.networks(names=[name]):
+            client.api.remove_network(network["Id"])

@@ -145,3 +145,15 @@ async def test_the_tools_of_busybox_are_enough(provider, request_for, tmp_path) 
 
 async def nothing(self: object) -> None:
     """Instead of ending a command."""
+
+
+async def test_commands_run_as_the_user_of_the_parameter_unless_they_name_one(provider, request_for) -> None:  # type: ignore[no-untyped-def]
+    environment = provider(user="nobody")
+    opened = await environment.open(request_for())
+    try:
+        again = await environment.attach(opened.handle)
+        for session in (opened, again):
+            assert (await session.exec("id -un; exec true", cwd="/")).stdout.text == "nobody\n"
+        assert (await again.exec("id -un", cwd="/", user="root")).stdout.text == "root\n"
+    finally:
+        await environment.close(opened.handle)

@@ -6,8 +6,9 @@ import asyncio
 
 import pytest
 from environment_providers import eventually
+from planning import planned_for
 
-from agentcompass.contracts import UsageError
+from agentcompass.contracts import TaskSpec, UsageError
 
 
 def layers(modal) -> list[list[str]]:  # type: ignore[no-untyped-def]
@@ -21,6 +22,22 @@ async def test_the_image_of_a_task_is_used_without_its_entrypoint(modal, provide
     await environment.close(session.handle)
     assert ["FROM debian:12-slim"] in layers(modal)
     assert ["FROM base", "ENTRYPOINT []"] in layers(modal)
+
+
+async def test_an_official_image_of_swe_bench_is_asked_for_with_room_for_it(  # type: ignore[no-untyped-def]
+    modal, provider, request_for
+) -> None:
+    image = "swebench/sweb.eval.x86_64.django_1776_django-11039:latest"
+    task = TaskSpec(task_id="django__django-11039", image=image)
+    params = {"path": "rows.jsonl", "folder": "/home/modal/testbed"}
+    plan = planned_for("swebench_verified", params, task, {"id": "modal"})
+    environment = provider(**plan.environment.params)
+    session = await environment.open(request_for().model_copy(update={"spec": plan.environment}))
+    [asked] = modal.seen()["asked"]
+    await environment.close(session.handle)
+    assert [f"FROM {image}"] in layers(modal)
+    assert (asked["resources"]["milliCpu"], asked["resources"]["memoryMb"]) == (2000, 8192)
+    assert session.workdir == "/home/modal/testbed"
 
 
 async def test_a_folder_with_a_dockerfile_is_built_at_modal_with_what_it_copies(  # type: ignore[no-untyped-def]

@@ -117,6 +117,25 @@ def test_the_official_image_has_the_name_under_which_it_is_published() -> None:
 
 
 @pytest.mark.parametrize(
+    "name", ["scikit-learn__scikit-learn-10297", "pytest-dev__pytest-10051", "A__B__Mixed.Case_1-2"]
+)
+def test_the_name_is_the_one_that_the_official_package_derives(name: str) -> None:
+    official = pytest.importorskip("swebench.task.checks", reason="comes with the extra 'swebench'")
+    assert Instance.model_validate(row(instance_id=name)).official_image == official.expected_image(name)
+
+
+async def test_a_task_that_needs_its_image_is_refused_where_there_are_none(
+    benchmark: SweBenchVerified, driver: Callable[..., Any], tmp_path: Path
+) -> None:
+    file = tmp_path / "rows.jsonl"
+    file.write_text(json.dumps(row(setup_script="")))
+    with pytest.raises(
+        DatasetError, match=r"sweb\.eval\.x86_64\.fixture_1776_calc-1:latest.*use --env docker"
+    ):
+        await driver(SweBenchVerified(SweBenchVerifiedParams(path=str(file)))).load()
+
+
+@pytest.mark.parametrize(
     "changes", [{"eval_script": ""}, {"FAIL_TO_PASS": "not json"}, {"instance_id": "../x"}]
 )
 async def test_rows_of_another_format_are_named(

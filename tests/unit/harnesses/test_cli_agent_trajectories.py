@@ -59,7 +59,17 @@ def test_a_recorded_run_has_its_call_its_output_its_tokens_and_its_answer(
     assert [step.step_id for step in parsed.steps] == list(range(1, len(parsed.steps) + 1))
 
 
-@pytest.mark.parametrize(("agent", "format"), RECORDED.items())
+def test_openhands_answers_with_its_tool_finish_and_counts_no_tokens() -> None:
+    parsed = parse_trajectory(TrajectoryFormat.OPENHANDS, recorded("openhands"))
+    assert (parsed.answer, parsed.problem) == ("The answer is 42.", None)
+    task, called, finished = parsed.steps
+    assert (task.source, called.message) == ("user", "I run it.")
+    assert [call.name for step in (called, finished) for call in step.tool_calls] == ["terminal", "finish"]
+    assert "hi" in str(called.observations[0].content)
+    assert all(step.timestamp is not None and step.usage is None for step in parsed.steps)
+
+
+@pytest.mark.parametrize(("agent", "format"), [*RECORDED.items(), ("openhands", TrajectoryFormat.OPENHANDS)])
 def test_a_run_that_was_killed_at_any_byte_is_read_as_far_as_it_went(
     agent: str, format: TrajectoryFormat
 ) -> None:
@@ -77,6 +87,12 @@ def test_a_run_that_was_killed_at_any_byte_is_read_as_far_as_it_went(
 def test_claude_code_tells_its_version_and_cost() -> None:
     parsed = parse_trajectory(TrajectoryFormat.STREAM_JSON, recorded("claude-code"))
     assert (parsed.agent_version, parsed.cost_usd) == ("2.1.197", 0.00046)
+
+
+def test_the_blocks_of_one_answer_are_one_step() -> None:
+    for agent in ("claude-code", "qwen-code"):
+        first, last = parse_trajectory(TrajectoryFormat.STREAM_JSON, recorded(agent)).steps
+        assert (first.message, len(first.tool_calls), last.message) == ("I run it.", 1, "The answer is 42.")
 
 
 def test_an_error_of_claude_code_is_a_problem_and_no_answer() -> None:

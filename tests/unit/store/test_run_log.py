@@ -10,7 +10,15 @@ from pathlib import Path
 import pytest
 
 from agentcompass.activities.redaction import Redactor
-from agentcompass.activities.store import DriverRecord, RequestState, RunStore, install_run_log, run_log_scope
+from agentcompass.activities.store import (
+    DriverRecord,
+    RequestState,
+    RunStore,
+    install_run_log,
+    log_held,
+    records_held,
+    run_log_scope,
+)
 from agentcompass.activities.store.run_log import log_path
 from agentcompass.contracts import RunRequest
 from agentcompass.contracts.launch import LaunchRuntime
@@ -113,3 +121,13 @@ def test_processes_do_not_cut_each_others_lines(store: RunStore) -> None:
         process.join()
     messages = [line.rpartition(" ")[2] for line in text(store).splitlines()]
     assert sorted(messages) == ["a" * 200] * 100 + ["b" * 200] * 100
+
+
+async def test_what_is_said_before_a_run_has_a_directory_is_in_its_log(store: RunStore) -> None:
+    with records_held() as held:
+        LOG.info("outside of any run")
+        await asyncio.to_thread(LOG.warning, "from a thread")
+    LOG.warning("not held any more")
+    log_held(held, store.run_dir)
+    messages = [line.split("  ")[-1].strip() for line in text(store).splitlines()]
+    assert messages == ["outside of any run", "from a thread"]

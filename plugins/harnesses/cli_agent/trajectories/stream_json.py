@@ -18,9 +18,13 @@ from .parsed import (
 
 
 def read_stream_json(data: bytes) -> ParsedTrajectory:
-    """A message may come in several lines, one for each of its blocks: they are one step."""
+    """An answer may come in several lines, one for each of its blocks: they are one step.
+
+    Claude Code gives them one id; Qwen Code counts no tokens in those before the last.
+    """
     parsed = ParsedTrajectory()
     message_id = ""
+    unfinished = False
     for line in json_lines(data):
         match text_in(line, "type"):
             case "system":
@@ -28,12 +32,13 @@ def read_stream_json(data: bytes) -> ParsedTrajectory:
                 parsed.agent_version = version or parsed.agent_version
             case "assistant":
                 message = object_in(line, "message")
-                same = bool(message_id) and message_id == text_in(message, "id")
+                same = unfinished or (bool(message_id) and message_id == text_in(message, "id"))
                 message_id = text_in(message, "id")
                 _add_assistant(parsed.steps, message, same)
+                unfinished = _counts_nothing(object_in(message, "usage"))
             case "user":
                 _add_results(parsed.steps, line)
-                message_id = ""
+                message_id, unfinished = "", False
             case "result":
                 _finish(parsed, line)
     if not parsed.steps and not parsed.answer and not parsed.problem:
@@ -90,6 +95,10 @@ def _finish(parsed: ParsedTrajectory, line: JsonObject) -> None:
         parsed.problem = f"{text_in(line, 'subtype') or 'error'}: {error or text}"[:500]
     else:
         parsed.answer = text or None
+
+
+def _counts_nothing(usage: JsonObject) -> bool:
+    return count_in(usage, "input_tokens") == count_in(usage, "output_tokens") == 0
 
 
 def _usage(usage: JsonObject) -> Usage:
