@@ -18,14 +18,16 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Literal
 
-from temporalio.client import Client, WorkflowExecutionStatus
+from temporalio.client import Client, WorkflowExecutionDescription, WorkflowExecutionStatus
 from temporalio.common import MetricMeter
 from temporalio.service import RPCError, RPCStatusCode
 from temporalio.worker import Interceptor, Worker, WorkerConfig
 
 from .activities.data_converter import data_converter
 from .activities.environment_census import keep_counting
+from .activities.environments import Environments
 from .activities.host import home_folder, host_name
+from .activities.orphans import look_for_orphans, until_settled
 from .activities.presence import Presence
 from .activities.reaper import Reaper, ReaperLoop
 from .activities.redaction import RedactingFilter
@@ -42,7 +44,7 @@ from .cli.serving.health import Health, serving_health
 from .cli.serving.runtime import create_runtime
 from .cli.serving.tracing import tracing
 from .cli.worker_process import LaunchWorker
-from .contracts.workflows import POOL_QUEUE, launch_workflow_id, presence_queue
+from .contracts.workflows import POOL_QUEUE, launch_workflow_id, places_queue, presence_queue
 from .plugins.registry import load_registry
 from .workflows.provider_pool import ProviderPoolWorkflow
 from .workflows.registration import WORKFLOWS
@@ -64,10 +66,18 @@ LAUNCH_PATIENCE_SECONDS = 30.0
 
 _LAUNCH_OVER = "launch is over"
 
-POOLS_AGAIN_SECONDS = 5.0
+POOLS_AGAIN_SECONDS = 15.0
+"""How often a worker that has met no pool looks whether there is one."""
+PLACES = 10_000
+"""Attempts that may wait for a place in one worker process; waiting costs little."""
 
 REAPER_SECONDS = 300.0
 """Between two looks for environments that were left behind on this machine."""
+
+SETTLE_SECONDS = 300.0
+"""What requests of a launch that was terminated may take to clean up, whose worker would leave with it."""
+PARENT_SECONDS = 10.0
+"""How long a schedule's workflow may take to note that its launch is over."""
 
 LAST_SWEEP_SECONDS = 20.0
 """What the removal of a launch's own left-over environments may take at its end."""
@@ -153,40 +163,53 @@ async def running_worker(
         if options.metrics_address is not None:
             counting = asyncio.create_task(keep_counting(services))
             stack.callback(counting.cancel)
-        serving = asyncio.create_task(_serve_pools(services, shared))
+        places: WorkerConfig = {
+            **shared,
+            "task_queue": places_queue(queue),
+            "activities": [Environments(services).open_environment],
+            "max_concurrent_activities": PLACES,
+        }
+        if version is not None:  # a version knows the queues that its workers have polled
+            await stack.enter_async_context(Worker(**places))
+        looking = asyncio.create_task(look_for_orphans(client, options.until_closed))
+        looking.add_done_callback(_tell_failure)
+        stack.push_async_callback(_cancel, looking)
+        serving = asyncio.create_task(_serve_pools(services, shared, None if version else places))
         serving.add_done_callback(_tell_failure)
         stack.push_async_callback(_cancel, serving)
         yield services
 
 
-async def _serve_pools(services: Services, shared: WorkerConfig) -> None:
-    """Serve the pools as soon as there is one: they have a queue of their own, because launches of an
-    embedded server share none, and those of a cluster not always."""
-    # The worker that this one replaces may have left attempts that wait for a pool.
+async def _serve_pools(services: Services, shared: WorkerConfig, places: WorkerConfig | None) -> None:
+    """Serve the pools as soon as there is one, and those that wait for their places.
+
+    Pools have a queue of their own, because launches of an embedded server share none, and those of a cluster not always.
+    """
+    # A worker that is gone may have left attempts that wait for a pool.
     while not services.pools.found.is_set():
         try:
             await services.pools.look()
-            break
         except RPCError as error:
             _LOG.warning("pools cannot be looked for: %s", error.message)
-            await asyncio.sleep(POOLS_AGAIN_SECONDS)
-    await services.pools.found.wait()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(POOLS_AGAIN_SECONDS):
+                await services.pools.found.wait()
     versioned = "deployment_config" in shared
     options: WorkerConfig = {
         **shared,
         "task_queue": POOL_QUEUE,
+        "activities": [],
         "workflows": [ProviderPoolWorkflow],
-        "no_remote_activities": True,
         "workflow_runner": sandbox(services.client.data_converter, versioned=versioned),
         "max_cached_workflows": 20,
     }
-    await Worker(**options).run()
+    await asyncio.gather(*(Worker(**config).run() for config in (options, places) if config is not None))
 
 
 def _tell_failure(task: asyncio.Task[None]) -> None:
     """What ends it must be heard of when it happens, not when the worker leaves."""
     if not task.cancelled() and (error := task.exception()) is not None:
-        _LOG.error("pools of providers are not served any more", exc_info=error)
+        _LOG.error("a task in the background of the worker has ended", exc_info=error)
 
 
 async def _cancel(task: asyncio.Task[None]) -> None:
@@ -248,13 +271,15 @@ async def run_worker(options: WorkerOptions) -> None:
                 )
                 sweeping = asyncio.create_task(reaper.run())
                 health.phase = "serving"
+                if options.until_closed:
+                    LaunchWorker(agentcompass_home(), options.until_closed).note_serving()
                 _LOG.info("serving task queue %s as %s, %s", options.task_queue, os.getpid(), version)
                 ended = await _first_reason_to_leave(connection, options, stop)
                 health.phase = "draining"
                 _LOG.info("draining")
     is_over = ended.get_name() == _LAUNCH_OVER
     await _end_sweeping(sweeping, reaper, options.until_closed if is_over else "")
-    if options.private and is_over:
+    if is_over:
         LaunchWorker(agentcompass_home(), options.until_closed).forget()  # nobody may follow it to its end
     ended.result()  # raises why a watcher gave up
 
@@ -295,6 +320,7 @@ async def _until_closed(connection: Connection, launch_id: str) -> Literal[True]
         try:
             description = await handle.describe()
             if description.status is not WorkflowExecutionStatus.RUNNING:
+                await _settle(connection.client, launch_id, description)
                 return True
         except RPCError as error:
             if error.status is RPCStatusCode.NOT_FOUND:
@@ -303,3 +329,19 @@ async def _until_closed(connection: Connection, launch_id: str) -> Literal[True]
             else:
                 _LOG.warning("the server does not answer: %s", error.message)
         await asyncio.sleep(1.0)
+
+
+async def _settle(client: Client, launch_id: str, launch: WorkflowExecutionDescription) -> None:
+    """Serve what outlives the launch: the schedule's workflow that waits for it, and requests that nobody ended."""
+    if launch.status is not WorkflowExecutionStatus.COMPLETED:
+        try:
+            await until_settled(client, launch_id, SETTLE_SECONDS)
+        except TimeoutError:
+            _LOG.warning("requests of the launch did not end within %g s", SETTLE_SECONDS)
+    if launch.parent_id:
+        parent = client.get_workflow_handle(launch.parent_id)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(PARENT_SECONDS):
+                # The server tells nobody of its own accord.
+                while (await parent.describe()).status is WorkflowExecutionStatus.RUNNING:  # noqa: ASYNC110
+                    await asyncio.sleep(0.2)

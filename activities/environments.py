@@ -22,9 +22,11 @@ from ..contracts.activities import (
 )
 from ..contracts.environment import Environment, EnvironmentHandle, EnvironmentSession, OpenRequest
 from ..contracts.environment_labels import LEASE_SECONDS, EnvironmentOwner
+from ..contracts.errors import StageFailure
 from ..contracts.issues import IssueCode, IssuePhase, Severity
 from ..contracts.network import NetworkPolicy
 from ..contracts.phases import ISSUE_PHASES, Phase
+from ..contracts.pool import LeaseRequest
 from ..contracts.request import EnvironmentSpec
 from .boundary import activity_boundary, failed
 from .classification import describe, make_issue
@@ -32,13 +34,14 @@ from .hook_calls import HOOK_FAILURES, raise_if_cancelled
 from .host import host_name
 from .phase import PhaseScope, phase_scope
 from .phase_limit import PhaseLimit
-from .pool_client import release_place
 from .redaction import REDACTOR
 from .service_logs import keep_service_logs
 from .services import Services, resolve_variables
 from .store.kept import note_kept
 from .store.ledger import LedgerEntry
 
+_MOST_OPENINGS = 10
+"""Tries to open an environment after there was a place for it, as of any other phase."""
 _LONGEST_TURN_SECONDS = 60.0
 """For a turn that lies too far ahead, because the clocks of two machines differ."""
 
@@ -54,12 +57,13 @@ class Environments:
     async def open_environment(self, input: OpenEnvironmentInput) -> OpenedEnvironment:
         """Create the sandbox, or find the one that an earlier try created."""
         phase = Phase.EVALUATE_ENVIRONMENT if input.for_evaluation else Phase.OPEN_ENVIRONMENT
+        turn = await self._take_place(input, phase) if input.pooled else None
         async with phase_scope(self._services, input.ref, phase) as scope:
-            await scope.enter(phase)
-            spec = scope.plan.evaluation_environment if input.for_evaluation else scope.plan.environment
-            spec = spec or scope.plan.environment
+            if not input.pooled:
+                await scope.enter(phase)
+            spec = _spec_of(scope, input)
             environment = scope.environment(spec)
-            await self._wait_for_turn(scope, spec, input.not_before)
+            await self._wait_for_turn(scope, spec, turn)
             found = environment_id(input.ref, for_evaluation=input.for_evaluation)
             labels = owner_of(scope, await self._services.namespace()).labels()
             entry = self._note_intent(scope, environment, found, spec, labels)
@@ -83,6 +87,30 @@ class Environments:
             return OpenedEnvironment(
                 handle=session.handle, task_queue=self._services.settings.host_queue if bound else None
             )
+
+    async def _take_place(self, input: OpenEnvironmentInput, phase: Phase) -> float | None:
+        """Wait for a place at the provider; the time from which on it may be used, ``None`` when the pool is gone.
+
+        A launch with a rate of its own starts the pool where several processes must keep to that rate.
+        """
+        async with phase_scope(self._services, input.ref, phase, waits=True) as scope:
+            await scope.enter(phase)
+            provider, state = _spec_of(scope, input).id, scope.store.request_state()
+            rate = state.runtime.env_open_qps.get(provider, 0.0)
+            request = LeaseRequest(
+                workflow_id=activity.info().workflow_id or "",
+                launch=state.launch_id,
+                environment_id=environment_id(input.ref, for_evaluation=input.for_evaluation),
+                begun=input.for_evaluation or input.ref.execution > 1,
+                open_per_second=rate,
+            )
+            shared = rate > 0 and not self._services.settings.private
+            async with scope.endable():
+                grant = await self._services.places.take(provider, request, start=shared)
+            if scope.execution.count_try(f"{phase.value}-with-a-place") > _MOST_OPENINGS:
+                message = f"{phase}: its worker did not live to see the end of it, {_MOST_OPENINGS} times"
+                raise StageFailure.fatal(ISSUE_PHASES[phase], IssueCode.WORKER_LOST, message)
+        return None if grant is None else grant.not_before
 
     async def _wait_for_turn(
         self, scope: PhaseScope, spec: EnvironmentSpec, not_before: float | None
@@ -154,7 +182,7 @@ class Environments:
         """Its place is free now. A pool that does not hear of it finds out when the attempt is over."""
         workflow_id = activity.info().workflow_id or ""
         try:
-            await release_place(self._services.client, pool, workflow_id, environment_id)
+            await self._services.places.give_back(pool, workflow_id, environment_id)
         except RPCError as error:
             scope.context.log.warning("the pool of %s was not told: %s", pool, error)
 
@@ -166,6 +194,11 @@ class Environments:
             worked = True
         finally:
             self._services.metrics.environment_closed(provider, worked=worked)
+
+
+def _spec_of(scope: PhaseScope, input: OpenEnvironmentInput) -> EnvironmentSpec:
+    own = scope.plan.evaluation_environment if input.for_evaluation else None
+    return own or scope.plan.environment
 
 
 async def _opened(

@@ -209,7 +209,7 @@ def request_result(store: RunStore, key: str, status: str, report: MetricReport,
     """What the launch is told of a finished request."""
     request = store.request()
     headline = report.headline()
-    counts = report.counts
+    counts, progress = report.counts, read_snapshot(store.run_dir)
     return RequestResult(
         key=key,
         run_id=store.run_id,
@@ -224,6 +224,7 @@ def request_result(store: RunStore, key: str, status: str, report: MetricReport,
         unavailable_tasks=counts.unavailable,
         invalidated_tasks=counts.invalidated,
         error_tasks=counts.error,
+        warning_tasks=progress.warning_tasks if progress else 0,
         reused_tasks=reused_tasks(store),
         primary=report.primary,
         value=headline.value if headline else None,

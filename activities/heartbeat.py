@@ -10,18 +10,26 @@ from temporalio import activity
 
 INTERVAL_SECONDS = 1.0
 """Workers send heartbeats at most once a second (see worker.py), so more often is no use."""
+SELDOM_SECONDS = 5.0
+"""For those that only wait, of which there may be hundreds."""
 
 
 @contextlib.asynccontextmanager
-async def heartbeating(details: Callable[[], object] = lambda: None) -> AsyncIterator[None]:
-    """Heartbeat once a second with ``details()``; does nothing in a local activity.
+async def heartbeating(
+    details: Callable[[], object] = lambda: None, *, seldom: bool = False
+) -> AsyncIterator[None]:
+    """Heartbeat once a second with ``details()``, or as ``seldom`` as may be; does nothing in a local activity.
 
     Only an activity that heartbeats learns that it was cancelled.
     """
     if activity.info().is_local:
         yield
         return
-    beat = asyncio.create_task(_beat(details))
+    timeout = activity.info().heartbeat_timeout
+    interval = INTERVAL_SECONDS
+    if seldom and timeout:
+        interval = min(timeout.total_seconds() / 4, SELDOM_SECONDS)
+    beat = asyncio.create_task(_beat(details, interval))
     try:
         yield
     finally:
@@ -30,7 +38,7 @@ async def heartbeating(details: Callable[[], object] = lambda: None) -> AsyncIte
             await beat
 
 
-async def _beat(details: Callable[[], object]) -> None:
+async def _beat(details: Callable[[], object], interval: float) -> None:
     while True:
         activity.heartbeat(details())
-        await asyncio.sleep(INTERVAL_SECONDS)
+        await asyncio.sleep(interval)

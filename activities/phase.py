@@ -237,8 +237,13 @@ async def _settle(run_dir: str, posted: list[Future[None]]) -> None:
 
 
 @contextlib.asynccontextmanager
-async def phase_scope(services: Services, ref: ExecutionRef, phase: Phase) -> AsyncIterator[PhaseScope]:
-    """Load what the phase needs, send its log lines to the run's log, and heartbeat meanwhile."""
+async def phase_scope(
+    services: Services, ref: ExecutionRef, phase: Phase, *, waits: bool = False
+) -> AsyncIterator[PhaseScope]:
+    """Load what the phase needs, send its log lines to the run's log, and heartbeat meanwhile.
+
+    One that only ``waits`` for its turn heartbeats seldom, since many may do that, and is not measured.
+    """
     store = services.store(ref.run_dir)
     with run_log_scope(ref.run_dir):
         execution = store.execution(ref)
@@ -258,9 +263,10 @@ async def phase_scope(services: Services, ref: ExecutionRef, phase: Phase) -> As
             leases=Leases(store.environments, context.log),
         )
         scope.context.on_step = lambda step: services.metrics.model_calls(scope.components.request, [step])
-        async with heartbeating(lambda: scope.context.spent_seconds), scope.leases.renewing():
+        beating = heartbeating(lambda: scope.context.spent_seconds, seldom=waits)
+        async with beating, scope.leases.renewing():
             try:
-                with services.metrics.phase(phase):
+                with contextlib.nullcontext() if waits else services.metrics.phase(phase):
                     yield scope
             finally:
                 scope.context.close()

@@ -90,11 +90,14 @@ class PlanAttempt:
         """
         specs = (plan.environment, plan.evaluation_environment)
         shared = not self._services.settings.private
-        return [
+        pooled = [
             name
             for name in sorted({spec.id for spec in specs if spec is not None})
             if (shared and runtime.env_open_qps.get(name, 0.0) > 0) or await self._services.pools.has(name)
         ]
+        if pooled:
+            self._services.pools.found.set()
+        return pooled
 
     def _plan(self, components: RequestComponents, task: TaskSpec, attempt: int) -> ExecutionPlan:
         plan, request = plan_attempt(components, task, attempt), components.request

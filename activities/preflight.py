@@ -47,6 +47,7 @@ class Preflight:
 
     async def _check(self, request: RunRequest, report: PreflightReport, spec: LaunchSpec) -> None:
         where = f"request {request.metadata.request_name!r}: " if len(spec.requests) > 1 else ""
+        known = len(report.problems)
         try:
             registry = self._services.registry(request)
             components = build_components(request, registry)
@@ -68,7 +69,8 @@ class Preflight:
         except Exception as error:  # extension code may raise anything; the component is named
             report.problems.append(f"{where}environment {request.environment.id!r}: {describe(error)}")
             return
-        if components.harness is not None and components.harness.uses_model:
+        # A model that cannot be used as it is written need not be reached, too.
+        if components.harness is not None and components.harness.uses_model and len(report.problems) == known:
             unreachable = await check_reachable(request.model)
             if unreachable:
                 report.unreachable.append(where + unreachable)

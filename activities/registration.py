@@ -21,7 +21,6 @@ from .preflight import Preflight
 from .prepare_request import PrepareRequest
 from .prepare_task import PrepareTask
 from .presence import Presence
-from .provider_pools import ProviderPools
 from .quick_execution import QuickExecutions
 from .reap import ReapEnvironments
 from .run_phase import RunPhase
@@ -33,7 +32,6 @@ def activity_methods(services: Services) -> list[Callable[..., Any]]:
     """Every activity, bound to the process's services."""
     environments, request = Environments(services), PrepareRequest(services)
     run, save = RunPhase(services), Save(services)
-    pools = ProviderPools(services)
     return [
         Preflight(services).preflight,
         request.prepare_request,
@@ -59,9 +57,6 @@ def activity_methods(services: Services) -> list[Callable[..., Any]]:
         AwaitRequests(services).await_requests,
         Finalize(services).finalize_request,
         SaveLaunchSummary().save_launch_summary,
-        pools.request_lease,
-        pools.grant_leases,
-        pools.find_gone_holders,
         Presence().be_present,
         ReapEnvironments(services).reap_environments,
     ]

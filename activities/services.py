@@ -25,6 +25,7 @@ from .encryption import unseal_secret
 from .host import home_folder
 from .namespace import namespace_identity
 from .open_rate import OpenRate
+from .places import Places
 from .pool_client import KnownPools
 from .redaction import REDACTOR
 from .store.open_runs import OpenRuns
@@ -133,6 +134,7 @@ class Services:
         """Providers that this worker has opened an environment at, by id."""
         self.open_rate = OpenRate()
         self.pools = KnownPools(client)
+        self.places = Places(client)
         self.open_runs = OpenRuns(home_folder())
         self._registries: dict[tuple[str, ...], Registry] = {}
         self._components: dict[str, RequestComponents] = {}

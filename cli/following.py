@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal
+import time
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
 from typing import TypeVar
@@ -20,6 +21,7 @@ from .display import Display
 from .launch_handle import LaunchHandle, call, request_cancel
 from .launch_status import read_snapshot, read_status, status_of_result
 from .reuse_note import ReuseNotes
+from .shared_queue import with_worker
 from .troubles import TroubleWatch
 
 LaunchWorkflowHandle = WorkflowHandle[object, LaunchResult]
@@ -29,6 +31,9 @@ FIRST_POLL_SECONDS = 0.2
 LAST_POLL_SECONDS = 1.0
 WORKER_LOOK_SECONDS = 0.25
 """How often the worker is looked at while it is asked something."""
+SHARED_LOOK_SECONDS = 15.0
+"""How often it is looked whether anybody serves a scheduled launch."""
+_MANY_DEATHS = 4
 
 
 class Follower:
@@ -43,6 +48,7 @@ class Follower:
         self._run_dir = ""
         self._watch = TroubleWatch()
         self._reuse = ReuseNotes()
+        self._shared_look = 0.0
 
     async def run(self) -> LaunchResult:
         """The launch's result.
@@ -68,13 +74,25 @@ class Follower:
             if description.status is not WorkflowExecutionStatus.RUNNING:
                 return
             if self._handle.ensure_worker():
-                self._display.message("The worker was gone; started another one, which goes on.")
+                self._display.message(_started_again(self._handle))
+            await self._serve_if_nobody_does()
             await self._show()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(pause):
                     await self._wake.wait()
             self._wake.clear()
             pause = min(pause * 1.5, LAST_POLL_SECONDS)
+
+    async def _serve_if_nobody_does(self) -> None:
+        """A scheduled launch is served by a worker that somebody keeps running, or by one of its own when that is gone."""
+        if self._handle.worker is not None or time.monotonic() < self._shared_look:
+            return
+        self._shared_look = time.monotonic() + SHARED_LOOK_SECONDS
+        self._handle = await call(lambda: with_worker(self._handle))
+        if self._handle.ensure_worker():
+            self._display.message(
+                f"No worker serves the task queue {self._handle.task_queue!r}; started one for this launch."
+            )
 
     async def _ask(self, question: Callable[[LaunchWorkflowHandle], Awaitable[T]]) -> T:
         """Ask the server, and go on asking while it is away; one of our own is started again."""
@@ -112,16 +130,21 @@ class Follower:
         self._display.update(found, snapshot)
 
     async def _read_status(self) -> LaunchStatus | None:
-        """The launch's state; ``None`` as soon as its own worker is found dead.
+        """The launch's state; ``None`` as soon as it is over, or its own worker is found dead.
 
-        A question that nobody answers takes seconds to give up, in which there would be no other worker.
+        A question that nobody answers takes seconds to give up, in which there would be no other worker; a worker that
+        leaves after a refused launch answers none.
         """
         asking = asyncio.create_task(read_status(self._handle))
         worker = self._handle.worker
         try:
             while not asking.done():
                 await asyncio.wait({asking}, timeout=WORKER_LOOK_SECONDS)
-                if not asking.done() and worker is not None and not worker.running():
+                if asking.done():
+                    break
+                if worker is not None and not worker.running():
+                    return None
+                if (await self._handle.workflow.describe()).status is not WorkflowExecutionStatus.RUNNING:
                     return None
             return asking.result()
         finally:
@@ -174,6 +197,14 @@ class Follower:
             "Ctrl-C again leaves at once."
         )
         await request_cancel(self._handle, "interrupted")
+
+
+def _started_again(handle: LaunchHandle) -> str:
+    deaths = handle.worker.deaths if handle.worker else 0
+    text = "The worker was gone; started another one, which goes on."
+    if deaths < _MANY_DEATHS or handle.worker is None:
+        return text
+    return f"{text} It was the {deaths}th time in some minutes: a task may kill it, or memory is short; see {handle.worker.log_path}"
 
 
 def raise_refusal(result: LaunchResult) -> None:

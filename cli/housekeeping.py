@@ -25,7 +25,7 @@ STALE_SECONDS = 24 * 3600.0
 
 _OWNER = ".launch"
 _REFERENCE = re.compile(r"/secrets/([0-9a-f]{32})\b")
-_SUFFIXES = (".supervisor.log", ".log", ".lock", ".json")
+_SUFFIXES = (".supervisor.log", ".log", ".lock", ".json", ".served")
 _log = logging.getLogger(__name__)
 
 

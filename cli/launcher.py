@@ -39,10 +39,11 @@ from .display import Display
 from .embedded_server import agentcompass_home
 from .following import Follower
 from .housekeeping import own_secrets, sweep
-from .launch_handle import LaunchHandle, describe, is_running, send_signal
+from .launch_handle import LaunchHandle, call, describe, is_running, send_signal
 from .launch_options import StartOptions
 from .launch_status import ask_status, read_status
 from .running_tasks import running_tasks
+from .shared_queue import with_worker
 from .troubles import find_troubles
 from .worker_process import LaunchWorker
 
@@ -171,7 +172,7 @@ async def attach(launch_id: str) -> LaunchHandle:
     handle = _handle(connection, launch_id, 32)
     description = await describe(handle)
     if description.task_queue != launch_workflow_id(launch_id):
-        # A shared queue: a cluster's, or that of schedules. Its workers are not ours to start or replace.
+        # A shared queue: a cluster's, or that of schedules. Its workers are not ours to replace.
         return LaunchHandle(launch_id, connection, None, description.task_queue, handle.concurrency)
     if handle.worker is not None and (known := handle.worker.state()) is not None:
         handle = LaunchHandle(launch_id, connection, handle.worker, known.task_queue, known.concurrency)
@@ -219,6 +220,8 @@ async def resume(launch_id: str) -> bool:
     key that was mended in the shell is seen.
     """
     handle = await attach(launch_id)
+    if await is_running(handle):
+        handle = await call(lambda: with_worker(handle))
     if handle.worker is not None and await is_running(handle):
         await asyncio.to_thread(
             handle.worker.replace, handle.task_queue, handle.concurrency, handle.connection.address

@@ -26,6 +26,7 @@ from .home import home_folder
 from .housekeeping import has_lost_secrets
 from .launch_handle import LaunchHandle, call, describe, is_running, send_signal
 from .launch_status import read_status
+from .shared_queue import with_worker
 
 
 async def cancel(launch_id: str, *, request: str = "", task: str = "") -> str:
@@ -38,6 +39,7 @@ async def cancel(launch_id: str, *, request: str = "", task: str = "") -> str:
     if not await is_running(handle):
         return whole
     # Cancelling is work, too: environments have to be closed by somebody.
+    handle = await call(lambda: with_worker(handle))
     handle.ensure_worker()
     if task:
         return await _cancel_task(handle, request, task)

@@ -24,6 +24,8 @@ class RequestProgress:
     warning: int
     skipped: int
     reused: int
+    waiting: int = 0
+    """Attempts that have begun and wait, for a retry or for an operator."""
     phases: tuple[tuple[str, int], ...] = ()
     run_dir: str = ""
     message: str = ""
@@ -68,7 +70,12 @@ def _request(item: RequestStatus, snapshot: ProgressSnapshot | None, single: boo
     """``single``: what is evaluated tells enough; several requests are told apart by their names."""
     over = item.state in OVER_STATES  # the snapshot may be a moment older
     phases = sorted(snapshot.current_phase_counts.items()) if snapshot and not over else []
-    running = 0 if over else snapshot.running_tasks if snapshot else item.running_attempts
+    waiting = 0 if over else item.waiting_attempts
+    running = 0 if over else item.running_attempts
+    if snapshot and not over:  # a task may have several attempts
+        running = max(0, snapshot.running_tasks - waiting)
+    if waiting:  # those that wait are in the phases, too
+        phases = [*(phases if running else []), ("waiting", waiting)]
     label = f"{item.benchmark}/{item.model}" if single and item.benchmark else item.key
     return RequestProgress(
         label=label,
@@ -81,6 +88,7 @@ def _request(item: RequestStatus, snapshot: ProgressSnapshot | None, single: boo
         warning=item.warning_tasks,
         skipped=snapshot.skipped_tasks if snapshot else 0,
         reused=item.reused_tasks,
+        waiting=waiting,
         phases=tuple((name, count) for name, count in phases if count),
         run_dir=item.run_dir,
         message=item.message,

@@ -31,16 +31,7 @@ from .references import AttemptRef as AttemptRef
 from .references import ExecutionRef as ExecutionRef
 from .references import environment_id as environment_id
 from .request import AttemptsSpec, EvaluationMode, RunRequest
-from .upkeep import (
-    GoneHolders,
-    GrantInput,
-    HoldersInput,
-    LeaseAnswer,
-    LeaseInput,
-    PresenceInput,
-    ReapInput,
-    SweepReport,
-)
+from .upkeep import PresenceInput, ReapInput, SweepReport
 
 InputT = TypeVar("InputT", bound=BaseModel)
 OutputT = TypeVar("OutputT", bound=BaseModel)
@@ -198,8 +189,8 @@ class OpenEnvironmentInput(Contract):
 
     ref: ExecutionRef
     for_evaluation: bool = False
-    not_before: float | None = None
-    """The turn that a pool gave, in Unix seconds; ``None`` without a pool."""
+    pooled: bool = False
+    """True when the provider has a pool: a lease comes first."""
 
 
 class OpenedEnvironment(Contract):
@@ -352,9 +343,6 @@ AWAIT_ATTEMPTS = ActivityStub("await_attempts", AwaitAttemptsInput, AwaitedAttem
 AWAIT_REQUESTS = ActivityStub("await_requests", AwaitRequestsInput, AwaitedRequests)
 FINALIZE_REQUEST = ActivityStub("finalize_request", FinalizeInput, RequestResult)
 SAVE_LAUNCH_SUMMARY = ActivityStub("save_launch_summary", LaunchSummaryInput, SavedLaunchSummary)
-REQUEST_LEASE = ActivityStub("request_lease", LeaseInput, LeaseAnswer)
-GRANT_LEASES = ActivityStub("grant_leases", GrantInput, GoneHolders)
-FIND_GONE_HOLDERS = ActivityStub("find_gone_holders", HoldersInput, GoneHolders)
 BE_PRESENT = ActivityStub("be_present", PresenceInput, Done)
 REAP_ENVIRONMENTS = ActivityStub("reap_environments", ReapInput, SweepReport)
 
@@ -383,9 +371,6 @@ ALL_ACTIVITIES: tuple[ActivityStub[Any, Any], ...] = (
     AWAIT_REQUESTS,
     FINALIZE_REQUEST,
     SAVE_LAUNCH_SUMMARY,
-    REQUEST_LEASE,
-    GRANT_LEASES,
-    FIND_GONE_HOLDERS,
     BE_PRESENT,
     REAP_ENVIRONMENTS,
 )

@@ -111,6 +111,8 @@ class RequestStatus(Contract):
     error_tasks: int = 0
     warning_tasks: int = 0
     running_attempts: int = 0
+    waiting_attempts: int = 0
+    """Attempts that have begun and hold no slot: before a retry, or because an endpoint refused the account."""
     message: str = ""
     """Why it is paused, stopped or failed."""
     running_tasks: list[RunningTask] = Field(default_factory=list)
@@ -147,6 +149,8 @@ class RequestOutcome(Contract):
     unavailable_tasks: int = 0
     invalidated_tasks: int = 0
     error_tasks: int = 0
+    warning_tasks: int = 0
+    """Tasks whose worst issue is a warning."""
     reused_tasks: int = 0
     """Tasks of which another run had the result."""
     primary: str = ""
@@ -174,7 +178,7 @@ class RequestResult(RequestOutcome):
         return self.status == "completed"
 
     def as_status(self, workflow_id: str = "") -> RequestStatus:
-        """The state of a request that is over; how many tasks had warnings is not known any more."""
+        """The state of a request that is over."""
         # Those without a score may have been executed; of a completed run, all were.
         unfinished = 0 if self.valid else self.unavailable_tasks
         return RequestStatus(
@@ -194,6 +198,7 @@ class RequestResult(RequestOutcome):
             failed_tasks=self.invalidated_tasks,
             # A result counts tasks with a FATAL issue as errors, too; a status counts each task by its worst.
             error_tasks=max(0, self.error_tasks - self.invalidated_tasks),
+            warning_tasks=self.warning_tasks,
             message=self.error,
         )
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable
+from typing import TypeVar
 
 from pydantic import Field
 
@@ -15,6 +16,8 @@ from .base import Contract
 
 AHEAD_SECONDS = 10.0
 """How far ahead turns are handed out: a pool with a rate wakes up every few seconds, not for every turn."""
+REMEMBERED_SECONDS = 3600.0
+"""How long a turn can be asked for that holds no place, should nobody say that its environment is closed."""
 
 
 class PoolSettings(Contract):
@@ -66,12 +69,28 @@ class Grant(Contract):
     not_before: float = 0.0
 
 
+class PlacesAsked(Contract):
+    """A worker process asks for the attempts that wait in it."""
+
+    workflow_ids: list[str]
+    with_members: bool = False
+
+
+class PlacesAnswer(Contract):
+    """Who may go on and who has to wait; those in neither list have to ask for a place again."""
+
+    granted: list[Grant] = Field(default_factory=list)
+    waiting: list[str] = Field(default_factory=list)
+    members: list[str] = Field(default_factory=list)
+    """Every attempt that holds a place or waits, where somebody waits for a place and it was asked for."""
+
+
 class PoolState(Contract):
     """What a pool carries over ``continue_as_new``."""
 
     settings: PoolSettings = Field(default_factory=PoolSettings)
-    outbox: list[Grant] = Field(default_factory=list)
-    """Grants of which the attempts were not told yet."""
+    granted: list[Grant] = Field(default_factory=list)
+    """What attempts may ask for that waited: of those that hold a place, and of turns that are not long over."""
     leases: list[Lease] = Field(default_factory=list)
     waiting: list[LeaseRequest] = Field(default_factory=list)
     next_turn: float = 0.0
@@ -89,6 +108,7 @@ class Pool:
         self._settings = state.settings
         self._leases = {lease.workflow_id: lease for lease in state.leases}
         self._waiting = {request.workflow_id: request for request in state.waiting}
+        self._granted = {grant.workflow_id: grant for grant in state.granted}
         self._next_turn = state.next_turn
         self._next_turn_of = dict(state.next_turn_of)
         self._grants = state.grants
@@ -99,11 +119,6 @@ class Pool:
         """The limits."""
         return self._settings
 
-    @property
-    def holders(self) -> list[str]:
-        """Workflow ids of the attempts that hold a place."""
-        return list(self._leases)
-
     def over(self, now: float) -> bool:
         """True when there is nothing to keep to: no limits, no launch with a rate of its own, nobody here."""
         return self._idle and self._last_turn <= now
@@ -112,6 +127,18 @@ class Pool:
     def full(self) -> bool:
         """True when somebody waits for a place."""
         return bool(self._waiting) and self._free == 0
+
+    def granted_to(self, workflow_id: str) -> Grant | None:
+        """What an attempt was given last, as long as its environment is not closed."""
+        return self._granted.get(workflow_id)
+
+    def answer(self, asked: PlacesAsked) -> PlacesAnswer:
+        """What became of attempts that wait in one worker process."""
+        return PlacesAnswer(
+            granted=[self._granted[name] for name in asked.workflow_ids if name in self._granted],
+            waiting=[name for name in asked.workflow_ids if name in self._waiting],
+            members=[*self._leases, *self._waiting] if asked.with_members and self.full else [],
+        )
 
     def waiting_of(self) -> Counter[str]:
         """How many attempts of each launch wait."""
@@ -128,6 +155,11 @@ class Pool:
             settings=self._settings,
             leases=list(self._leases.values()),
             waiting=list(self._waiting.values()),
+            granted=[
+                grant
+                for name, grant in self._granted.items()
+                if name in self._leases or grant.not_before > now - REMEMBERED_SECONDS
+            ],
             next_turn=self._next_turn,
             next_turn_of={
                 name: turn for name, turn in self._next_turn_of.items() if name in known or turn > now
@@ -146,20 +178,24 @@ class Pool:
 
     def acquire(self, request: LeaseRequest) -> None:
         """An attempt wants to open an environment; one that holds a place already keeps it."""
+        granted = self._granted.get(request.workflow_id)
+        if granted is not None and granted.environment_id == request.environment_id:
+            return  # it has asked before, and the answer got lost
+        self._granted.pop(request.workflow_id, None)
         self._waiting[request.workflow_id] = request
 
     def release(self, workflow_id: str, environment_id: str) -> None:
         """The environment is closed, or not wanted any more. A late word about an earlier one changes nothing."""
-        for held in (self._leases, self._waiting):
-            found = held.get(workflow_id)
-            if found is not None and found.environment_id == environment_id:
-                del held[workflow_id]
+        _forget(self._leases, workflow_id, environment_id)
+        _forget(self._waiting, workflow_id, environment_id)
+        _forget(self._granted, workflow_id, environment_id)
 
     def drop(self, workflow_ids: Iterable[str]) -> None:
         """These attempts are gone."""
         for workflow_id in workflow_ids:
             self._leases.pop(workflow_id, None)
             self._waiting.pop(workflow_id, None)
+            self._granted.pop(workflow_id, None)
 
     def take_grants(self, now: float) -> list[Grant]:
         """Hand out what there is at ``now`` (Unix seconds): evenly between launches, in order within one."""
@@ -243,4 +279,15 @@ class Pool:
             )
         self._grants += 1
         self._last_grant_of[request.launch] = self._grants
-        return Grant(workflow_id=request.workflow_id, environment_id=request.environment_id, not_before=turn)
+        grant = Grant(workflow_id=request.workflow_id, environment_id=request.environment_id, not_before=turn)
+        self._granted[request.workflow_id] = grant
+        return grant
+
+
+_KnownT = TypeVar("_KnownT", Lease, LeaseRequest, Grant)
+
+
+def _forget(known: dict[str, _KnownT], workflow_id: str, environment_id: str) -> None:
+    found = known.get(workflow_id)
+    if found is not None and found.environment_id == environment_id:
+        del known[workflow_id]

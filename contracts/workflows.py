@@ -39,12 +39,14 @@ STOP_SIGNAL = "stop"
 PARKED_SIGNAL = "attempt_parked"
 READY_SIGNAL = "attempt_ready"
 GO_SIGNAL = "go"
-LEASE_SIGNAL = "lease"
-"""To an attempt: the pool of its provider has a place and a turn for it."""
 ACQUIRE_SIGNAL = "acquire"
 ACQUIRE_UPDATE = "acquire_now"
-"""The same, answered at once: with a grant, or with nothing when there will be a signal."""
+"""The same, answered at once: with a grant, or with nothing for who has to wait."""
+PLACES_QUERY = "places"
+"""What became of those that wait."""
 RELEASE_SIGNAL = "release"
+GONE_SIGNAL = "gone"
+"""Attempts that hold or want a place are over."""
 POOL_LIMITS_SIGNAL = "set_limits"
 ALLOWANCE_SIGNAL = "allowance"
 DEMAND_SIGNAL = "demand"
@@ -90,6 +92,11 @@ def pool_workflow_id(provider: str) -> str:
 def presence_queue(host_queue: str) -> str:
     """Where a host is asked whether it is there."""
     return f"{host_queue}/presence"
+
+
+def places_queue(task_queue: str) -> str:
+    """Where environments are opened that have to wait for a place; those that wait take no room from those that work."""
+    return f"{task_queue}/places"
 
 
 def request_key(index: int, request: RunRequest) -> str:
@@ -212,6 +219,14 @@ class ReadyAttempt(Contract):
     attempt: int
 
 
+class Requeue(Contract):
+    """Failed tasks that an operator wants again, read a page at a time; see ``RequeueFailedInput``."""
+
+    generation: int
+    offset: int = 0
+    before: int | None = None
+
+
 class RequestState(Contract):
     """What a request workflow carries over ``continue_as_new``."""
 
@@ -235,7 +250,9 @@ class RequestState(Contract):
     generation: int = 0
     """How often operators asked for the failed tasks again."""
     requeues: int = 0
-    """Of these, those that were not carried out yet."""
+    """Of these, those that were not begun yet."""
+    again: list[Requeue] = Field(default_factory=list)
+    """Those that were begun and not read to the end."""
     task_concurrency: int = 32
     """Slots: attempts that may run at a time."""
     allowance: Allowance = Field(default_factory=Allowance)
@@ -284,7 +301,7 @@ class PoolAnswer(Contract):
     """What a pool says to an attempt that asks."""
 
     grant: Grant | None = None
-    """``None``: it waits, and is told by a signal."""
+    """``None``: it waits, and asks by ``PLACES_QUERY``."""
 
 
 class PoolStatus(Contract):

@@ -37,12 +37,16 @@ class LeaseRun:
     """Without a pool. A rate that never makes anybody wait is set: attempts that may have to wait for their turn
     go through the same phases as those that may have to wait for a place, one by one."""
     leased: Measured
+    waited: Measured
+    """With half as many places as attempts at a time, so that most of them have to wait."""
     after: Measured
     """As ``before``."""
     plain: Measured
     """Without a rate: a quick attempt is then carried out in one piece."""
     pool_events: float
     """In the histories of the pool, per attempt."""
+    waited_pool_events: float
+    """The same where most attempts had to wait."""
 
     @property
     def without_per_second(self) -> float:
@@ -53,6 +57,11 @@ class LeaseRun:
     def ratio(self) -> float:
         """Throughput with leases, divided by that without."""
         return self.leased.per_second / self.without_per_second
+
+    @property
+    def waited_events(self) -> float:
+        """History events of a lease that most had to wait for, wherever they are."""
+        return self.waited.attempt_events - self.before.attempt_events + self.waited_pool_events
 
     @property
     def attempt_events(self) -> float:
@@ -66,7 +75,7 @@ class LeaseRun:
 
 
 async def measure_leases(bench: Bench, attempts: int, concurrency: int) -> LeaseRun:
-    """Without, with, and without a pool that has a place for each attempt at a time."""
+    """Without a pool, with one that has a place for each attempt at a time or for half of them, and without one."""
     client = await bench.client()
     rate = ["--env-open-qps", f"{_PROVIDER}={_NEVER_WAITS}"]
     before = await _run(bench, client, attempts, concurrency, rate)
@@ -75,13 +84,27 @@ async def measure_leases(bench: Bench, attempts: int, concurrency: int) -> Lease
     try:
         leased = await _run(bench, client, attempts, concurrency)
         pool_events = await _pool_events(client) - pool_before
+        run_json(bench, "pool", "set", _PROVIDER, "--capacity", str(max(1, concurrency // 2)), "--json")
+        before_waiting = await _pool_events(client)
+        waited = await _run(bench, client, attempts, concurrency)
+        waited_events = await _pool_events(client) - before_waiting
     finally:
         run_json(bench, "pool", "set", _PROVIDER, "--capacity", "0", "--json")
     if pool_events < attempts:
         raise RuntimeError(f"{pool_events} events of the pool for {attempts} attempts: it was not used")
     plain = await _run(bench, client, attempts, concurrency)
     after = await _run(bench, client, attempts, concurrency, rate)
-    return LeaseRun(attempts, concurrency, before, leased, after, plain, pool_events / attempts)
+    return LeaseRun(
+        attempts=attempts,
+        capacity=concurrency,
+        before=before,
+        leased=leased,
+        waited=waited,
+        after=after,
+        plain=plain,
+        pool_events=pool_events / attempts,
+        waited_pool_events=waited_events / attempts,
+    )
 
 
 async def _run(

@@ -116,6 +116,7 @@ def _at(run: SizedRun, attempts: int) -> float:
 def _leases(runs: list[LeaseRun]) -> list[Line]:
     ratio = _median(run.ratio for run in runs)
     events = _median(run.events for run in runs)
+    waited = _median(run.waited_events for run in runs)
     return [
         Line("quick attempts, in one piece", _median(run.plain.per_second for run in runs), "/s"),
         Line("the same, phase by phase", _median(run.without_per_second for run in runs), "/s"),
@@ -124,6 +125,10 @@ def _leases(runs: list[LeaseRun]) -> list[Line]:
         Line("history of a lease", events, "events", f"<= {MAX_LEASE_EVENTS:g}", events <= MAX_LEASE_EVENTS),
         Line("  in its attempt", _median(run.attempt_events for run in runs), "events"),
         Line("  in the pool", _median(run.pool_events for run in runs), "events"),
+        Line("the same with half the places", _median(run.waited.per_second for run in runs), "/s"),
+        Line(
+            "  history of a lease", waited, "events", f"<= {MAX_LEASE_EVENTS:g}", waited <= MAX_LEASE_EVENTS
+        ),
     ]
 
 

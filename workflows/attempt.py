@@ -31,7 +31,6 @@ with workflow.unsafe.imports_passed_through():
     from ..contracts.issues import Issue, IssueCode, IssuePhase, Severity
     from ..contracts.outcomes import outcome_word
     from ..contracts.phases import ENDABLE_PHASES, Phase
-    from ..contracts.pool import Grant
     from ..contracts.retries import (
         HOST_LOST_PATTERN,
         MAX_HOST_LOSSES,
@@ -48,7 +47,6 @@ with workflow.unsafe.imports_passed_through():
         ATTEMPT_WORKFLOW,
         END_UPDATE,
         GO_SIGNAL,
-        LEASE_SIGNAL,
         AttemptInput,
         EndAttempt,
         EndedPhase,
@@ -58,9 +56,7 @@ with workflow.unsafe.imports_passed_through():
     from .execution import Execution
     from .grace import Grace
     from .hosts import Hosts
-    from .leasing import Leasing
     from .parking import Parking
-    from .signals import model_of
 
 _OUTCOME_KEY = SearchAttributeKey.for_keyword(OUTCOME)
 
@@ -77,7 +73,6 @@ class AttemptWorkflow:
         self._grace = Grace(input.cleanup_grace_seconds)
         self._parking = Parking()
         self._lines: list[str] = []
-        self._leasing = Leasing(self._note)
         self._phase: Phase | None = None
         """What runs; ``None`` while the attempt waits."""
         self._executing: Execution | None = None
@@ -184,7 +179,6 @@ class AttemptWorkflow:
             heartbeat_timeout=timedelta(seconds=self._input.heartbeat_timeout_seconds),
             grace=self._grace,
             enter=self._enter,
-            leasing=self._leasing,
             unblocked=self._unblocked,
             hosts=Hosts(self._input.host_lost_after_seconds, self._note),
         )
@@ -267,13 +261,6 @@ class AttemptWorkflow:
     def go(self, *_: Any) -> None:
         """The request has a slot for this attempt again."""
         self._parking.go()
-
-    @workflow.signal(name=LEASE_SIGNAL)
-    def lease(self, *arguments: Any) -> None:
-        """``Grant``: the pool of a provider has a place and a turn for this attempt."""
-        grant = model_of(Grant, arguments)
-        if grant is not None:
-            self._leasing.granted(grant)
 
     @workflow.update(name=END_UPDATE)
     async def end(self, request: EndAttempt) -> EndedPhase:

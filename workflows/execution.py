@@ -38,8 +38,11 @@ with workflow.unsafe.imports_passed_through():
     from ..contracts.request import EvaluationMode
     from ..contracts.result import TaskStatus
     from ..contracts.retries import RetryScope, blocking_issue
+    from ..contracts.workflows import places_queue
     from .calls import (
+        BOOKKEEPING,
         CLEANUP,
+        HOOK,
         LONGEST_PHASE,
         QUICK_HOOK_TIMEOUT,
         InputT,
@@ -53,7 +56,6 @@ with workflow.unsafe.imports_passed_through():
     )
     from .grace import Grace
     from .hosts import HostLost, Hosts
-    from .leasing import Leasing
 
 _OPEN_LIMIT = timedelta(hours=2)
 _SLACK = 300.0
@@ -75,7 +77,6 @@ class Execution:
         heartbeat_timeout: timedelta,
         grace: Grace,
         enter: Callable[[Phase], None],
-        leasing: Leasing,
         unblocked: Callable[[Issue], Awaitable[bool]],
         hosts: Hosts,
     ) -> None:
@@ -92,7 +93,6 @@ class Execution:
         self._heartbeat_timeout = heartbeat_timeout
         self._grace = grace
         self._enter = enter
-        self._leasing = leasing
         self._unblocked = unblocked
         self._hosts = hosts
 
@@ -224,10 +224,7 @@ class Execution:
         """Open an environment; what a failed or cancelled opening left behind is removed by its id."""
         name = self._provider(for_evaluation=for_evaluation)
         try:
-            turn = None
-            if name in self._plan.pooled:
-                turn = await self._leasing.acquire(self._ref, name, for_evaluation=for_evaluation)
-            return await self._open_unguarded(name, for_evaluation, turn)
+            return await self._open_unguarded(name, for_evaluation)
         except (PhaseFailed, FailureError, asyncio.CancelledError):
             found = environment_id(self._ref, for_evaluation=for_evaluation)
             await self._close(OpenedEnvironment(handle=EnvironmentHandle(provider=name, id=found)))
@@ -236,9 +233,11 @@ class Execution:
     def _provider(self, *, for_evaluation: bool) -> str:
         return (self._plan.evaluation_environment if for_evaluation else None) or self._plan.environment
 
-    async def _open_unguarded(self, name: str, for_evaluation: bool, turn: float | None) -> OpenedEnvironment:
+    async def _open_unguarded(self, name: str, for_evaluation: bool) -> OpenedEnvironment:
+        """One of a provider with a pool waits for its place in the activity, on a queue with room for many."""
         phase = Phase.EVALUATE_ENVIRONMENT if for_evaluation else Phase.OPEN_ENVIRONMENT
-        argument = OpenEnvironmentInput(ref=self._ref, for_evaluation=for_evaluation, not_before=turn)
+        pooled = name in self._plan.pooled
+        argument = OpenEnvironmentInput(ref=self._ref, for_evaluation=for_evaluation, pooled=pooled)
         self._enter(phase)
         if phase in self._plan.quick_phases:
             return await self._quickly(OPEN_ENVIRONMENT, argument, phase)
@@ -249,7 +248,10 @@ class Execution:
             summary=f"open {name}",
             heartbeat_timeout=self._heartbeat_timeout,
             patience=self._grace.patience,
-            limit=_OPEN_LIMIT,
+            limit=LONGEST_PHASE if pooled else _OPEN_LIMIT,
+            # Workers come and go while it waits; the activity counts the tries that got as far as an opening.
+            policy=BOOKKEEPING if pooled else HOOK,
+            task_queue=places_queue(workflow.info().task_queue) if pooled else None,
         )
 
     async def _phase(

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from datetime import timedelta
 
 from temporalio import workflow
+from temporalio.common import RetryPolicy
 from temporalio.exceptions import (
     ActivityError,
     ApplicationError,
@@ -18,15 +19,22 @@ from temporalio.exceptions import (
 with workflow.unsafe.imports_passed_through():
     from ..contracts.activities import DISCARD_REQUEST, PREPARE_REQUEST, PreparedRequest, PrepareRequestInput
     from ..contracts.workflows import RequestInput, RequestState
-    from .calls import bookkeeping, in_background
+    from .calls import bookkeeping, in_background, root_cause
 
+_DISCARDING = RetryPolicy(
+    initial_interval=timedelta(milliseconds=200), maximum_interval=timedelta(seconds=5), maximum_attempts=8
+)
+_DISCARD_LIMIT = timedelta(seconds=10)
+"""Of one try: with eight of them, and the waits between them, it is over in two minutes at most."""
 _DISCARD_PATCH = "a stopped preparation whose worker died is cleared up"
 
 
-async def prepare(input: RequestInput, stopping: Callable[[], bool], slots: int) -> RequestState | None:
+async def prepare(
+    input: RequestInput, stopping: Callable[[], bool], slots: int, tell: Callable[[str], None]
+) -> RequestState | None:
     """Reserve the run; ``None`` when the request was stopped before there was one.
 
-    Raises ``FailureError`` when it cannot be prepared.
+    ``tell`` is called with what stayed behind then. Raises ``FailureError`` when it cannot be prepared.
     """
     argument = PrepareRequestInput(
         launch_id=input.launch_id,
@@ -57,7 +65,7 @@ async def prepare(input: RequestInput, stopping: Callable[[], bool], slots: int)
             if not (_was_lost(error) and workflow.patched(_DISCARD_PATCH)):
                 raise
             # What is cancelled gets no second try, in which it could clear up after itself.
-            await bookkeeping(DISCARD_REQUEST, argument, summary="remove what a dead worker had reserved")
+            await _discard(argument, tell)
         return None
     return RequestState(
         run_dir=prepared.run_dir,
@@ -68,6 +76,23 @@ async def prepare(input: RequestInput, stopping: Callable[[], bool], slots: int)
         analyzes=prepared.analyzes,
         task_concurrency=slots,
     )
+
+
+async def _discard(argument: PrepareRequestInput, tell: Callable[[str], None]) -> None:
+    """Bounded, because a request that was stopped must end, also while the disk cannot be reached."""
+    try:
+        await bookkeeping(
+            DISCARD_REQUEST,
+            argument,
+            policy=_DISCARDING,
+            limit=_DISCARD_LIMIT,
+            summary="remove what a dead worker had reserved",
+        )
+    except FailureError as error:
+        tell(
+            "what its worker may have reserved was not removed "
+            f"from {argument.runtime.results_dir}: {root_cause(error)}"
+        )
 
 
 def _was_lost(error: BaseException) -> bool:

@@ -95,7 +95,7 @@ class RequestWorkflow:
         """``None`` asks for continue-as-new."""
         if self._state is None:
             self._state = await prepare(
-                self._input, lambda: self._stop_status is not None, self._allotment.slots
+                self._input, lambda: self._stop_status is not None, self._allotment.slots, self._note_leftover
             )
         if self._state is None:
             return self._result_without_run()
@@ -137,7 +137,10 @@ class RequestWorkflow:
     async def _run_tasks(self, state: RequestState, window: AttemptWindow, queue: TaskQueue) -> bool:
         """Until all is done or stopped; False when history got long and nothing is in doubt."""
         while True:
-            await self._requeue_failed(state, queue)
+            while self._requeues and not self._stop_status:
+                self._requeues -= 1
+                self._generation += 1
+                queue.requeue_failed(self._generation)
             await self._fill_window(window, queue)
             self._allotment.report()
             self._show()
@@ -178,7 +181,7 @@ class RequestWorkflow:
             return None
         if self._stop_status or self._paused:
             return 0, self._slots.taken
-        unread = 0 if self._queue.next_offset is None else self._allotment.limit
+        unread = self._allotment.limit if self._queue.unread else 0
         return len(self._queue.ready) + len(self._slots.waiting) + unread, self._slots.taken
 
     def _history_is_long(self, window: AttemptWindow, queue: TaskQueue) -> bool:
@@ -202,19 +205,11 @@ class RequestWorkflow:
                 window.start(item)
 
     async def _read_page(self, queue: TaskQueue) -> None:
+        assert self._state is not None  # there is a queue
         try:
-            await queue.read_page()
+            self._state.counters.take_back(await queue.read_page())
         except FailureError as error:
             self._stop("failed", root_cause(error))
-
-    async def _requeue_failed(self, state: RequestState, queue: TaskQueue) -> None:
-        while self._requeues and not self._stop_status:
-            self._requeues -= 1
-            self._generation += 1
-            try:
-                state.counters.take_back(await queue.requeue_failed(self._generation))
-            except FailureError as error:
-                self._stop("failed", root_cause(error))
 
     def _account(
         self, state: RequestState, queue: TaskQueue, running: RunningAttempt, outcome: AttemptOutcome
@@ -240,6 +235,7 @@ class RequestWorkflow:
             update={
                 "ready": list(queue.ready),
                 "next_offset": queue.next_offset,
+                "again": list(queue.again),
                 "running": list(slots.running.values()),
                 "parked": list(slots.parked.values()),
                 "waiting": list(slots.waiting),
@@ -292,6 +288,9 @@ class RequestWorkflow:
         if not self._stop_status:
             self._stop_status, self._stop_reason = status, reason
 
+    def _note_leftover(self, text: str) -> None:
+        self._stop_reason = f"{self._stop_reason}; {text}"
+
     def _launch_is_gone(self) -> None:
         self._stop("cancelled", "its launch was ended without it")
 
@@ -315,7 +314,8 @@ class RequestWorkflow:
             self._state,
             workflow_id=workflow.info().workflow_id,
             shown=shown,
-            running_attempts=len(self._slots.running),
+            running=self._slots.taken,
+            waiting=len(self._slots.parked),
             message=self._stop_reason or self._paused,
         )
 

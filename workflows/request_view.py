@@ -15,7 +15,8 @@ def request_status(
     *,
     workflow_id: str,
     shown: str,
-    running_attempts: int,
+    running: int,
+    waiting: int,
     message: str,
 ) -> RequestStatus:
     """What the status query answers; ``state`` is ``None`` before there is a run."""
@@ -33,7 +34,8 @@ def request_status(
         environment=request.environment.id,
         total_tasks=state.total_tasks if state else 0,
         reused_tasks=state.reused_tasks if state else 0,
-        running_attempts=running_attempts,
+        running_attempts=running,
+        waiting_attempts=waiting,
         message=message,
         **(counters.model_dump() if counters else {}),
     )

@@ -18,7 +18,7 @@ with workflow.unsafe.imports_passed_through():
     )
     from ..contracts.request import AttemptsSpec
     from ..contracts.scheduling import attempts_remaining
-    from ..contracts.workflows import ReadyAttempt, RequestState, RunningAttempt
+    from ..contracts.workflows import ReadyAttempt, RequestState, Requeue, RunningAttempt
     from .calls import bookkeeping
 
 _PAGE = 500
@@ -31,51 +31,67 @@ class TaskQueue:
     def __init__(self, spec: AttemptsSpec, state: RequestState) -> None:
         self.ready: deque[ReadyAttempt] = deque(state.ready)
         self.next_offset = state.next_offset
+        self.again: deque[Requeue] = deque(state.again)
         self._spec = spec
         self._run_dir = state.run_dir
         self._parallel = state.parallel_attempts
 
     @property
+    def unread(self) -> bool:
+        """True when there may be attempts that were not read yet."""
+        return self.next_offset is not None or bool(self.again)
+
+    @property
     def exhausted(self) -> bool:
         """True when every attempt was handed out that is known of."""
-        return not self.ready and self.next_offset is None
+        return not self.ready and not self.unread
 
-    async def read_page(self) -> None:
-        """Read on in the task list. Raises ``FailureError`` when it cannot be read at all."""
+    async def read_page(self) -> int:
+        """Read on, failed tasks that are wanted again before those that were never begun.
+
+        Returns how many finished tasks are to be executed again. Raises ``FailureError`` when nothing can be read at all.
+        """
+        if self.again:
+            return await self._read_failed(self.again[0])
         if self.next_offset is None:
-            return
+            return 0
         page = await bookkeeping(
             PENDING_TASKS,
             # A task brings its attempts along, those that are finished and those that are to come.
-            PendingTasksInput(
-                run_dir=self._run_dir, offset=self.next_offset, limit=max(1, _PAGE // self._spec.k)
-            ),
+            PendingTasksInput(run_dir=self._run_dir, offset=self.next_offset, limit=self._page),
             summary="next tasks",
         )
         for task in page.tasks:
             self._add(task)
         self.next_offset = page.next_offset
+        return 0
 
-    async def requeue_failed(self, generation: int) -> int:
-        """Have the failed tasks executed again; returns how many there are. Raises ``FailureError``."""
-        offset: int | None = 0
-        found = 0
-        while offset is not None:
-            page = await bookkeeping(
-                REQUEUE_FAILED,
-                RequeueFailedInput(
-                    run_dir=self._run_dir,
-                    generation=generation,
-                    offset=offset,
-                    before=self.next_offset,
-                    limit=max(1, _PAGE // self._spec.k),
-                ),
-                summary="failed tasks again",
-            )
-            for task in page.tasks:
-                self._add(task)
-            found, offset = found + len(page.tasks), page.next_offset
-        return found
+    def requeue_failed(self, generation: int) -> None:
+        """Have the tasks executed again that failed until now."""
+        self.again.append(Requeue(generation=generation, before=self.next_offset))
+
+    async def _read_failed(self, wanted: Requeue) -> int:
+        page = await bookkeeping(
+            REQUEUE_FAILED,
+            RequeueFailedInput(
+                run_dir=self._run_dir,
+                generation=wanted.generation,
+                offset=wanted.offset,
+                before=wanted.before,
+                limit=self._page,
+            ),
+            summary="failed tasks again",
+        )
+        for task in page.tasks:
+            self._add(task)
+        self.again.popleft()
+        if page.next_offset is not None:
+            self.again.appendleft(wanted.model_copy(update={"offset": page.next_offset}))
+        return len(page.tasks)
+
+    @property
+    def _page(self) -> int:
+        return max(1, _PAGE // self._spec.k)
 
     def _add(self, task: PendingTask) -> None:
         remaining = attempts_remaining(self._spec, task.finished_attempts)

@@ -6,6 +6,7 @@ import secrets
 from typing import TYPE_CHECKING
 
 from ...contracts.errors import ConfigurationError
+from ...contracts.extras import install_command
 from .keys import KEY_VARIABLE, KEYS_VARIABLE, PayloadKeys
 
 if TYPE_CHECKING:
@@ -64,6 +65,6 @@ def _aes_gcm() -> type[AESGCM]:
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
     except ImportError:
         raise ConfigurationError(
-            f"{KEY_VARIABLE} is set, but encryption is not installed: pip install 'agentcompass[encryption]'"
+            f"{KEY_VARIABLE} is set, but encryption is not installed: {install_command('encryption')}"
         ) from None
     return AESGCM

@@ -157,7 +157,7 @@ def status_lines(found: LaunchStatus) -> list[str]:
     for request, progress in zip(found.requests, progress_of(found, None), strict=True):
         lines.append(
             f"{request.key}: {progress.status} | {progress.finished}/{progress.total} "
-            f"{progress.share * 100:.1f}% | {progress.counts()}"
+            f"{progress.share * 100:.1f}% | {progress.counts()}{_waiting(progress.waiting)}"
         )
         if request.message:
             lines.append(f"  {request.message}")
@@ -165,6 +165,10 @@ def status_lines(found: LaunchStatus) -> list[str]:
             lines.append(f"  Run directory: {request.run_dir}")
         lines += [f"  {_running_line(task)}" for task in request.running_tasks]
     return lines
+
+
+def _waiting(attempts: int) -> str:
+    return f" waiting={attempts}" if attempts else ""
 
 
 def limits_text(found: LaunchStatus) -> str:

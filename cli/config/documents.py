@@ -43,6 +43,11 @@ def read_document(path: FilePath) -> Document:
     Raises:
         ConfigurationError: unreadable or malformed; one line with file, line and column.
     """
+    if path.suffix in (".jsonl", ".ndjson"):
+        raise ConfigurationError(
+            f"{path}: a file with a record on each line is no configuration and no launch file, "
+            "which are one YAML (.yaml) or JSON (.json) document; is it the data of a benchmark?"
+        )
     try:
         if path.stat().st_size > MAX_BYTES:
             raise ConfigurationError(f"{path}: larger than {MAX_BYTES} bytes, not a configuration file")

@@ -74,6 +74,13 @@ class LaunchFile(Contract):
     defaults: RequestDefaults = Field(default_factory=RequestDefaults)
     requests: list[RequestSection] = Field(min_length=1)
 
+    @field_validator("version", mode="before")
+    @classmethod
+    def _known_version(cls, value: object) -> object:
+        if value != 1:
+            raise ValueError("launch files of another version than 1 are not known to this AgentCompass")
+        return value
+
 
 @dataclass(frozen=True, kw_only=True)
 class LaunchArguments:

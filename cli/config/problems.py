@@ -21,6 +21,7 @@ _PLAIN_WORDS = {
     "model_type": _MAP,
     "model_attributes_type": _MAP,
     "list_type": "should be a list",
+    "too_short": "has too few items",
     "bool_type": "should be true or false",
     "bool_parsing": "should be true or false",
     "string_type": "should be text",

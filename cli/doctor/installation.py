@@ -41,7 +41,7 @@ def check_packages() -> list[Finding]:
         elif not extra:
             missing.append(name)
         else:
-            optional.append(f"{name} (agentcompass[{extra}])")
+            optional.append(f"{name} (extra {extra})")
     findings = [ok(AREA, "packages", ", ".join(present))]
     if missing:
         advice = f"install them: pip install {' '.join(missing)}"

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from ... import __version__
 from ...contracts.errors import ConfigurationError
+from ...contracts.extras import install_command
 
 if TYPE_CHECKING:
     from temporalio.worker import Interceptor
@@ -45,8 +46,7 @@ def tracing() -> Iterator[list[Interceptor]]:
         from temporalio.contrib.opentelemetry import TracingInterceptor
     except ImportError as error:
         raise ConfigurationError(
-            f"{ENDPOINT_VARIABLES[0]} is set, but tracing is not installed ({error.name}): "
-            "pip install 'agentcompass[tracing]'"
+            f"{ENDPOINT_VARIABLES[0]} is set, but tracing is not installed ({error.name}): {install_command('tracing')}"
         ) from None
     # OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES win: Resource.create reads them.
     defaults = {"service.version": __version__}

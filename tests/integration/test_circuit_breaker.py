@@ -25,7 +25,7 @@ async def _paused_and_resumed(cli: CommandLine, server: ModelServer, *, mend: st
 
     def paused() -> str | None:
         told = cli.run("status", launch).expect(0).stdout
-        return told if "paused" in told else None
+        return told if "paused" in told and "running=0" in told else None  # those that wait do not run
 
     told = await asyncio.to_thread(wait_for, "a paused launch", paused)
     assert f"HTTP {429 if mend == 'credit' else 401} from 127.0.0.1: " in told

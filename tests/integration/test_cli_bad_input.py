@@ -120,6 +120,16 @@ def launch_with_a_missing_file(cli: CommandLine) -> list[str]:
     return ["launch", str(cli.folder / "plan.yaml")]
 
 
+def launch_of_another_version(cli: CommandLine) -> list[str]:
+    (cli.folder / "plan.yaml").write_text("version: 2\nrequests: []\n")
+    return ["launch", "plan.yaml", "--dry-run"]
+
+
+def launch_of_records(cli: CommandLine) -> list[str]:
+    cli.dataset(ROWS)
+    return ["launch", "tasks.jsonl"]
+
+
 CASES = {
     "unknown benchmark": Case(run("humanevl", "oracle", "none"), ["'humanevl'", "'humaneval'"]),
     "unknown harness": Case(run("qa", "oracel", "none"), ["'oracel'", "'oracle'"]),
@@ -174,6 +184,14 @@ CASES = {
         ["'m'", NOWHERE],
         UNREACHABLE,
     ),
+    "model without an endpoint": Case(
+        lambda cli: ["run", "qa", "openai_chat", "m", "--benchmark-params", cli.dataset(ROWS)],
+        ["'m'", "base_url"],
+    ),
+    "launch file of another version": Case(
+        launch_of_another_version, ["plan.yaml:1", "version", "another version than 1", "given: 2"]
+    ),
+    "data instead of a launch file": Case(launch_of_records, ["tasks.jsonl", "record on each line"]),
     "unreachable Temporal": Case(
         qa(), [NOWHERE, "TEMPORAL_ADDRESS"], UNREACHABLE, {"TEMPORAL_ADDRESS": NOWHERE}
     ),

@@ -13,17 +13,13 @@ from gates import Gates
 from workflow_server import stage
 
 from agentcompass.activities.data_converter import data_converter
-from agentcompass.activities.pool_client import ask_pool
+from agentcompass.activities.places import Places
 from agentcompass.cli.connection import ConnectionConfig, connect
-from agentcompass.contracts.activities import GRANT_LEASES
 from agentcompass.contracts.pool import LeaseRequest, PoolChange, PoolSettings, PoolState
-from agentcompass.contracts.upkeep import GoneHolders, GrantInput
 from agentcompass.contracts.workflows import (
-    ACQUIRE_SIGNAL,
     NAMESPACE,
     POOL_LIMITS_SIGNAL,
     POOL_WORKFLOW,
-    RELEASE_SIGNAL,
     PoolInput,
 )
 
@@ -96,21 +92,8 @@ async def test_a_pool_that_continues_as_new_loses_no_lease_and_has_no_place_twic
     connection = await connect(
         ConnectionConfig("embedded", NAMESPACE, None), data_converter=data_converter(), home=embedded_home
     )
-    fakes, most = FakeActivities(), 0
-    granted: set[str] = set()
-    inside: dict[str, str] = {}
-
-    def grant(input: GrantInput) -> GoneHolders:
-        nonlocal most
-        for item in input.grants:
-            if item.workflow_id not in granted:  # told twice is one lease
-                granted.add(item.workflow_id)
-                inside[item.workflow_id] = item.environment_id
-        most = max(most, len(inside))
-        return GoneHolders()
-
-    fakes.on(GRANT_LEASES, grant)
-    async with stage(connection.client, fakes) as scene:
+    inside, most, taken = 0, 0, 0
+    async with stage(connection.client, FakeActivities()) as scene:
         pool = await connection.client.start_workflow(
             POOL_WORKFLOW,
             PoolInput(
@@ -120,32 +103,22 @@ async def test_a_pool_that_continues_as_new_loses_no_lease_and_has_no_place_twic
             task_queue=scene.queue,
         )
         current = connection.client.get_workflow_handle(pool.id)
+        processes = [Places(connection.client), Places(connection.client)]
 
-        async def ask() -> None:
-            for number in range(80):
-                request = LeaseRequest(
-                    workflow_id=f"w{number}", launch=f"launch{number % 2}", environment_id=f"env{number}"
-                )
-                answer = await ask_pool(connection.client, scene.launch_id, request) if number % 3 else None
-                if answer is None:
-                    await current.signal(ACQUIRE_SIGNAL, request)
-                elif answer.grant is not None:
-                    grant(GrantInput(grants=[answer.grant]))
+        async def attempt(number: int) -> None:
+            nonlocal inside, most, taken
+            name, environment, places = f"w{number}", f"env{number}", processes[number % 2]
+            request = LeaseRequest(workflow_id=name, launch=f"launch{number % 2}", environment_id=environment)
+            assert await places.take(scene.launch_id, request) is not None
+            inside, taken = inside + 1, taken + 1
+            most = max(most, inside)
+            await asyncio.sleep(0)
+            inside -= 1  # it is gone before the pool hears of it
+            await places.give_back(scene.launch_id, name, environment)
 
-        async def give_back() -> None:
-            given = 0
-            while given < 80:
-                if not inside:
-                    await asyncio.sleep(0.01)
-                    continue
-                name, environment = inside.popitem()  # it is gone before the pool hears of it
-                await current.signal(RELEASE_SIGNAL, args=[name, environment])
-                given += 1
-
-        await asyncio.wait_for(asyncio.gather(ask(), give_back()), 120)
+        await asyncio.wait_for(asyncio.gather(*map(attempt, range(80))), 120)
         await current.signal(POOL_LIMITS_SIGNAL, PoolChange(capacity=0))
         await current.result()
         runs = [item async for item in connection.client.list_workflows(f"WorkflowId = '{pool.id}'")]
-    assert len(granted) == 80
-    assert most <= 4
+    assert (taken, most) == (80, 4)
     assert len(runs) > 2

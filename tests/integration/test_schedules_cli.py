@@ -200,3 +200,24 @@ def test_a_worker_starts_the_local_server_again_when_that_has_died(schedules: Sc
     wait_for("the worker's word", lambda: "it was started again" in worker.stderr)
     assert schedules.command_line.server_pid != killed
     schedules.trigger_to_end()[1].expect(0)
+
+
+def test_a_scheduled_launch_that_nobody_serves_any_more_goes_on_with_attach(schedules: Schedules) -> None:
+    gates = Gates(schedules.command_line.folder / "gates")
+    gates.close("one", "execute_task")
+    config = schedules.command_line.folder / "agentcompass.yaml"
+    config.write_text("runtime: {heartbeat_timeout_seconds: 4}\n", encoding="utf-8")
+    plan = schedules.plan(
+        benchmark={"id": "gated", "tasks": ["one"]}, harness={"id": "gated"}, environment={"id": "gated"}
+    )
+    schedules.create(plan=plan)
+    worker = schedules.worker(gates.env)
+    launch = schedules.trigger()
+    gates.wait("one", "execute_task")
+    worker.kill()
+    attached = schedules.command_line.start("attach", launch, env={**schedules.env, **gates.env})
+    wait_for("another worker", lambda: "started one for this launch" in attached.stderr)
+    gates.open("one", "execute_task")
+    attached.wait().expect(0)
+    [action] = schedules.actions(1)
+    assert action["outcome"] == "completed"

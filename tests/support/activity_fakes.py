@@ -28,8 +28,6 @@ from agentcompass.contracts.activities import (
     END_PHASE,
     EVALUATE,
     FINALIZE_REQUEST,
-    FIND_GONE_HOLDERS,
-    GRANT_LEASES,
     HOLD_ENVIRONMENT,
     OPEN_ENVIRONMENT,
     PENDING_TASKS,
@@ -39,7 +37,6 @@ from agentcompass.contracts.activities import (
     PREPARE_TASK,
     QUICK_EXECUTION,
     REAP_ENVIRONMENTS,
-    REQUEST_LEASE,
     REQUEUE_FAILED,
     RUN_HARNESS,
     RUN_TASK,
@@ -75,7 +72,7 @@ from agentcompass.contracts.launch import RequestResult
 from agentcompass.contracts.phases import Phase
 from agentcompass.contracts.plan import RetryPlan
 from agentcompass.contracts.request import AttemptStrategy, EvaluationMode
-from agentcompass.contracts.upkeep import GoneHolders, LeaseAnswer, SweepReport
+from agentcompass.contracts.upkeep import SweepReport
 
 InputT = TypeVar("InputT", bound=BaseModel)
 OutputT = TypeVar("OutputT", bound=BaseModel)
@@ -268,9 +265,6 @@ class FakeActivities:
             FINALIZE_REQUEST.name: _finalized,
             REQUEUE_FAILED.name: self._requeue,
             SAVE_LAUNCH_SUMMARY.name: lambda _: SavedLaunchSummary(path="/results/launches/one"),
-            REQUEST_LEASE.name: lambda _: LeaseAnswer(waits=False),
-            GRANT_LEASES.name: lambda _: GoneHolders(),
-            FIND_GONE_HOLDERS.name: lambda _: GoneHolders(),
             REAP_ENVIRONMENTS.name: lambda _: SweepReport(released=["ac-task-a1-e1"], left=2),
         }
         if stub in (PREPARE_TASK, RUN_HARNESS, RUN_TASK, COLLECT_ARTIFACTS, EVALUATE, CLOSE_ENVIRONMENT):

@@ -48,6 +48,6 @@ def require_fake_daytona() -> FakeDaytona:
 def _started() -> FakeDaytona | str:
     """The stand-in of this process, or why there is none."""
     if importlib.util.find_spec("daytona_api_client") is None:
-        return "Daytona's SDK is not installed: pip install 'agentcompass[daytona]'"
+        return "Daytona's SDK is not installed: pip install -e '.[daytona]'"
     found = started("Daytona", _PROGRAM)
     return found if isinstance(found, str) else FakeDaytona(found["url"])

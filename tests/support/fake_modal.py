@@ -58,6 +58,6 @@ def require_fake_modal() -> FakeModal:
 def _started() -> FakeModal | str:
     """The stand-in of this process, or why there is none."""
     if importlib.util.find_spec("modal") is None:
-        return "Modal's SDK is not installed: pip install 'agentcompass[modal]'"
+        return "Modal's SDK is not installed: pip install -e '.[modal]'"
     found = started("Modal", _PROGRAM)
     return found if isinstance(found, str) else FakeModal(found["url"], found["desk"])

@@ -16,7 +16,6 @@ from agentcompass.contracts.activities import (
     BEGIN_ATTEMPT,
     EVALUATE,
     OPEN_ENVIRONMENT,
-    REQUEST_LEASE,
     RUN_HARNESS,
     AttemptBegun,
     AttemptOutcome,
@@ -27,12 +26,11 @@ from agentcompass.contracts.activities import (
 from agentcompass.contracts.environment import EnvironmentHandle
 from agentcompass.contracts.issues import IssuePhase
 from agentcompass.contracts.phases import Phase
-from agentcompass.contracts.pool import Grant, LeaseRequest, PoolChange, PoolSettings, PoolState
-from agentcompass.contracts.upkeep import LeaseAnswer, ReapInput
+from agentcompass.contracts.pool import LeaseRequest, PoolChange, PoolSettings, PoolState
+from agentcompass.contracts.upkeep import ReapInput
 from agentcompass.contracts.workflows import (
     ACQUIRE_SIGNAL,
     CANCEL_SIGNAL,
-    LEASE_SIGNAL,
     LIMITS_SIGNAL,
     POOL_LIMITS_SIGNAL,
     POOL_WORKFLOW,
@@ -190,18 +188,9 @@ async def _scheduled_launch(client: Client) -> Recorded:
 
 
 async def _pooled_attempt(client: Client) -> Recorded:
-    """One that waits for a lease."""
-    fakes = FakeActivities(plan=plan(pooled=["sandbox"]))
-    fakes.on(REQUEST_LEASE, lambda _: LeaseAnswer(waits=True))
-    async with stage(client, fakes) as scene:
+    """One of a provider with a pool."""
+    async with stage(client, FakeActivities(plan=plan(pooled=["sandbox"])), places=True) as scene:
         handle = await scene.attempt()
-
-        async def has_asked() -> bool:
-            return bool(fakes.inputs(REQUEST_LEASE))
-
-        await until(has_asked)
-        wanted = environment_id(fakes.inputs(REQUEST_LEASE)[0].ref)
-        await handle.signal(LEASE_SIGNAL, Grant(workflow_id=handle.id, environment_id=wanted))
         await handle.result()
         return {"attempt-pooled": await handle.fetch_history()}
 

@@ -6,7 +6,8 @@ from typing import Any
 
 from activity_fakes import FakeActivities, Gate
 from temporalio.client import Client, WorkflowHandle
-from workflow_server import run_request
+from temporalio.service import RPCError
+from workflow_server import run_request, until
 
 from agentcompass.contracts.activities import (
     PENDING_TASKS,
@@ -16,6 +17,7 @@ from agentcompass.contracts.activities import (
     PreparedRequest,
     PrepareRequestInput,
 )
+from agentcompass.contracts.workflows import LIMITS_SIGNAL, LimitsChange
 
 
 class Requests(FakeActivities):
@@ -81,3 +83,28 @@ async def runs_of(client: Client, handle: WorkflowHandle[Any, Any]) -> int:
             return count
         count += 1
         current = client.get_workflow_handle(handle.id, run_id=following[0])
+
+
+async def continued(client: Client, handle: WorkflowHandle[Any, Any], times: int) -> bool:
+    """Whether a workflow has continued as new so often."""
+    return await runs_of(client, handle) >= times
+
+
+async def fill_history(client: Client, handle: WorkflowHandle[Any, Any]) -> None:
+    """Signals that change nothing, until the launch has continued as new once more."""
+    current = client.get_workflow_handle(handle.id)
+    before = (await current.describe()).run_id
+
+    async def again() -> bool:
+        await handle.signal(LIMITS_SIGNAL, LimitsChange())
+        return (await current.describe()).run_id != before
+
+    await until(again)
+
+
+async def state_is(handle: WorkflowHandle[Any, Any], state: str) -> bool:
+    """Whether its status query says so."""
+    try:
+        return bool((await handle.query("status"))["state"] == state)
+    except RPCError:  # the run has only just begun
+        return False

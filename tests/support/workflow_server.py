@@ -25,7 +25,14 @@ from agentcompass.activities.await_attempts import AwaitAttempts
 from agentcompass.activities.await_requests import AwaitRequests
 from agentcompass.activities.data_converter import data_converter
 from agentcompass.activities.services import Services, WorkerSettings
-from agentcompass.contracts.activities import AWAIT_ATTEMPTS, AWAIT_REQUESTS, AttemptOutcome, AttemptRef
+from agentcompass.contracts.activities import (
+    ALL_ACTIVITIES,
+    AWAIT_ATTEMPTS,
+    AWAIT_REQUESTS,
+    OPEN_ENVIRONMENT,
+    AttemptOutcome,
+    AttemptRef,
+)
 from agentcompass.contracts.launch import LaunchResult, LaunchRuntime, LaunchSpec, RequestResult
 from agentcompass.contracts.records import TemporalInfo
 from agentcompass.contracts.request import (
@@ -52,6 +59,7 @@ from agentcompass.contracts.workflows import (
     LaunchInput,
     RequestInput,
     launch_workflow_id,
+    places_queue,
     request_workflow_id,
 )
 from agentcompass.workflows.registration import WORKFLOWS
@@ -213,11 +221,21 @@ async def stage(
     fakes: FakeActivities,
     *,
     max_cached_workflows: int = 1000,
+    places: bool = False,
 ) -> AsyncIterator[Stage]:
-    """A worker that is up while the block runs; of the activities only those that await workflows are real."""
+    """A worker that is up while the block runs; of the activities only those that await workflows are real.
+
+    With ``places`` it opens environments of providers that have a pool, too.
+    """
     queue = f"queue-{uuid.uuid4().hex[:8]}"
     services = Services(client, WorkerSettings(task_queue=queue, host_queue=queue))
-    with ThreadPoolExecutor(4) as threads:
+    async with contextlib.AsyncExitStack() as stack:
+        threads = stack.enter_context(ThreadPoolExecutor(4))
+        if places:
+            opening = fakes.registered(without=tuple(set(ALL_ACTIVITIES) - {OPEN_ENVIRONMENT}))
+            await stack.enter_async_context(
+                Worker(client, task_queue=places_queue(queue), activities=opening)
+            )
         async with Worker(
             client,
             task_queue=queue,

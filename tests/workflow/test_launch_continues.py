@@ -12,10 +12,9 @@ from typing import Any
 
 import pytest_asyncio
 from activity_fakes import Gate, in_turn, issue, raising
-from shared_slots import Requests, named, runs_of, standing
-from temporalio.client import Client, WorkflowHandle
+from shared_slots import Requests, continued, fill_history, named, standing, state_is
+from temporalio.client import Client
 from temporalio.exceptions import ApplicationError
-from temporalio.service import RPCError
 from temporalio.testing import WorkflowEnvironment
 from workflow_server import real_server, stage, until
 
@@ -41,36 +40,12 @@ from agentcompass.contracts.workflows import (
 EVENTS = 40
 """Of its history, after which a launch of these tests continues as new."""
 
-Launch = WorkflowHandle[Any, Any]
-
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def server() -> AsyncIterator[WorkflowEnvironment]:
     """Instead of the server of the other tests of this folder."""
     async with real_server() as environment:
         yield environment
-
-
-async def continued(client: Client, handle: Launch, times: int) -> bool:
-    return await runs_of(client, handle) >= times
-
-
-async def fill_history(client: Client, handle: Launch) -> None:
-    """Signals that change nothing, until the launch has continued as new once more."""
-    before = await runs_of(client, handle)
-
-    async def again() -> bool:
-        await handle.signal(LIMITS_SIGNAL, LimitsChange())
-        return await continued(client, handle, before + 1)
-
-    await until(again)
-
-
-async def state_is(handle: Launch, state: str) -> bool:
-    try:
-        return bool((await handle.query("status"))["state"] == state)
-    except RPCError:  # the run has only just begun
-        return False
 
 
 def began(fakes: Requests) -> list[str]:

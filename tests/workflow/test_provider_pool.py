@@ -1,35 +1,36 @@
-"""Leases: how a pool hands them out, and how an attempt waits for one."""
+"""Leases: how a pool hands them out, and how attempts wait for them."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import itertools
 import uuid
 from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from activity_fakes import FakeActivities, plan
-from temporalio.api.enums.v1 import EventType
+import pytest_asyncio
+from activity_fakes import FakeActivities, Gate, plan
 from temporalio.client import Client, WorkflowExecutionStatus, WorkflowFailureError, WorkflowHandle
 from temporalio.testing import WorkflowEnvironment
-from workflow_server import Stage, stage, until
+from workflow_server import real_server, stage, until
 
-from agentcompass.contracts.activities import (
-    CLOSE_ENVIRONMENT,
-    FIND_GONE_HOLDERS,
-    GRANT_LEASES,
-    OPEN_ENVIRONMENT,
-    REQUEST_LEASE,
-    environment_id,
+from agentcompass.activities.places import Places
+from agentcompass.contracts.activities import CLOSE_ENVIRONMENT, OPEN_ENVIRONMENT
+from agentcompass.contracts.pool import (
+    Grant,
+    LeaseRequest,
+    PlacesAnswer,
+    PlacesAsked,
+    PoolChange,
+    PoolSettings,
+    PoolState,
 )
-from agentcompass.contracts.pool import Grant, LeaseRequest, PoolChange, PoolSettings, PoolState
-from agentcompass.contracts.upkeep import GoneHolders, GrantInput, LeaseAnswer, LeaseInput
 from agentcompass.contracts.workflows import (
     ACQUIRE_SIGNAL,
     ACQUIRE_UPDATE,
-    LEASE_SIGNAL,
+    GONE_SIGNAL,
+    PLACES_QUERY,
     POOL_LIMITS_SIGNAL,
     POOL_WORKFLOW,
     RELEASE_SIGNAL,
@@ -37,28 +38,33 @@ from agentcompass.contracts.workflows import (
     PoolAnswer,
     PoolInput,
     PoolStatus,
+    pool_workflow_id,
 )
 
 
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def server() -> AsyncIterator[WorkflowEnvironment]:
+    """Instead of the server of the other tests of this folder: what a lease costs is to be known of the one that users have."""
+    async with real_server() as environment:
+        yield environment
+
+
+def request(name: str, launch: str = "l", **more: Any) -> LeaseRequest:
+    return LeaseRequest(workflow_id=name, launch=launch, environment_id=f"env-{name}", **more)
+
+
 class Pool:
-    """A pool on a stage with fakes, and what it granted."""
+    """A pool on a stage."""
 
-    def __init__(self, handle: WorkflowHandle[Any, None], fakes: FakeActivities) -> None:
+    def __init__(self, handle: WorkflowHandle[Any, None], provider: str) -> None:
         self.handle = handle
-        self._fakes = fakes
+        self.provider = provider
 
-    @property
-    def granted(self) -> list[str]:
-        inputs: list[GrantInput] = self._fakes.inputs(GRANT_LEASES)
-        return [grant.workflow_id for input in inputs for grant in input.grants]
-
-    async def acquire(self, name: str, launch: str = "l") -> None:
-        request = LeaseRequest(workflow_id=name, launch=launch, environment_id=f"env-{name}")
-        await self.handle.signal(ACQUIRE_SIGNAL, request)
+    async def acquire(self, name: str) -> None:
+        await self.handle.signal(ACQUIRE_SIGNAL, request(name))
 
     async def acquire_now(self, name: str) -> Grant | None:
-        request = LeaseRequest(workflow_id=name, launch="l", environment_id=f"env-{name}")
-        answer = await self.handle.execute_update(ACQUIRE_UPDATE, request, result_type=PoolAnswer)
+        answer = await self.handle.execute_update(ACQUIRE_UPDATE, request(name), result_type=PoolAnswer)
         return answer.grant
 
     async def release(self, name: str) -> None:
@@ -70,202 +76,213 @@ class Pool:
     async def status(self) -> PoolStatus:
         return await self.handle.query(STATUS_QUERY, result_type=PoolStatus)
 
-    async def until_granted(self, *names: str) -> None:
-        async def granted() -> bool:
-            return self.granted == list(names)
+    async def ask(self, *names: str, with_members: bool = False) -> PlacesAnswer:
+        asked = PlacesAsked(workflow_ids=list(names), with_members=with_members)
+        return await self.handle.query(PLACES_QUERY, asked, result_type=PlacesAnswer)
 
-        await until(granted)
+    async def granted(self, *names: str) -> list[str]:
+        return [grant.workflow_id for grant in (await self.ask(*names)).granted]
 
 
 @contextlib.asynccontextmanager
-async def running_pool(client: Client, fakes: FakeActivities, **settings: Any) -> AsyncIterator[Pool]:
-    async with stage(client, fakes) as scene:
-        state = PoolState(settings=PoolSettings(**settings))
+async def running_pool(client: Client, **settings: Any) -> AsyncIterator[Pool]:
+    async with stage(client, FakeActivities()) as scene:
+        provider = f"sandbox-{uuid.uuid4().hex[:8]}"
         handle = await client.start_workflow(
             POOL_WORKFLOW,
-            PoolInput(provider="sandbox", state=state),
-            id=f"pool/{uuid.uuid4().hex[:8]}",
+            PoolInput(provider=provider, state=PoolState(settings=PoolSettings(**settings))),
+            id=pool_workflow_id(provider),
             task_queue=scene.queue,
         )
-        yield Pool(handle, fakes)
+        yield Pool(handle, provider)
         if (await handle.describe()).status is WorkflowExecutionStatus.RUNNING:
             await handle.terminate()
 
 
 async def test_a_place_that_comes_free_goes_to_the_next(client: Client) -> None:
-    async with running_pool(client, FakeActivities(), capacity=1) as pool:
+    async with running_pool(client, capacity=1) as pool:
         for name in ("a", "b"):
             await pool.acquire(name)
-        await pool.until_granted("a")
+        assert await pool.granted("a", "b") == ["a"]
         status = await pool.status()
         assert (status.held, status.waiting) == ({"l": 1}, {"l": 1})
         await pool.release("a")
-        await pool.until_granted("a", "b")
+        assert await pool.granted("a", "b") == ["b"]
 
 
-async def test_who_asks_while_there_is_a_place_is_answered_and_the_others_are_told(client: Client) -> None:
-    async with running_pool(client, FakeActivities(), capacity=1) as pool:
-        answered = await pool.acquire_now("a")
-        assert answered == Grant(workflow_id="a", environment_id="env-a", not_before=answered.not_before)
-        assert await pool.acquire_now("a") is not None  # asked again, the same place
+async def test_who_asks_while_there_is_a_place_is_answered_and_the_others_have_to_wait(
+    client: Client,
+) -> None:
+    async with running_pool(client, capacity=1) as pool:
+        first = await pool.acquire_now("a")
+        assert first is not None
+        assert await pool.acquire_now("a") == first  # asked again, the same place
         assert await pool.acquire_now("b") is None
-        assert pool.granted == []
+        answer = await pool.ask("a", "b", "unknown")
+        assert (answer.granted, answer.waiting, answer.members) == ([first], ["b"], [])
+        assert (await pool.ask("b", with_members=True)).members == ["a", "b"]
         await pool.release("a")
-        await pool.until_granted("b")
         assert (await pool.status()).held == {"l": 1}
+        assert (await pool.ask(with_members=True)).members == []  # nobody waits, so nobody misses a place
 
 
-async def test_a_lease_costs_few_events(client: Client) -> None:
+async def test_a_lease_that_has_to_be_waited_for_costs_at_most_ten_events(client: Client) -> None:
+    """One after the other, which leaves nothing to share: the question, the return, and a workflow task for each."""
     count = 30
-    async with running_pool(client, FakeActivities(), capacity=1) as pool:
+    async with running_pool(client, capacity=1) as pool:
         for number in range(count):
-            await pool.acquire(f"w{number}")
+            assert (await pool.acquire_now(f"w{number}") is None) is (number > 0)
         for number in range(count):
-            await pool.until_granted(*(f"w{before}" for before in range(number + 1)))
+            assert await pool.granted(f"w{number}") == [f"w{number}"]
             await pool.release(f"w{number}")
+        await until(lambda: holds_nobody(pool))
         history = await pool.handle.fetch_history()
     assert len(history.events) <= 10 * count
 
 
-async def test_places_of_attempts_that_are_gone_come_free(
-    client: Client, server: WorkflowEnvironment
-) -> None:
-    fakes = FakeActivities()
-    fakes.on(
-        FIND_GONE_HOLDERS, lambda input: GoneHolders(workflow_ids=[w for w in input.workflow_ids if w == "a"])
-    )
-    async with running_pool(client, fakes, capacity=1) as pool:
-        await pool.acquire("a")
-        await pool.until_granted("a")
-        await server.sleep(300)
-        assert fakes.inputs(FIND_GONE_HOLDERS) == []  # nobody waits, so nobody misses the place
-        await pool.acquire("b")
-        await server.sleep(60)
-        await pool.until_granted("a", "b")
+async def holds_nobody(pool: Pool) -> bool:
+    return not (await pool.status()).held
 
 
-async def test_an_attempt_that_is_over_when_it_is_told_takes_no_place(client: Client) -> None:
-    fakes = FakeActivities()
-    fakes.on(
-        GRANT_LEASES,
-        lambda input: GoneHolders(workflow_ids=[g.workflow_id for g in input.grants if g.workflow_id == "a"]),
-    )
-    async with running_pool(client, fakes, capacity=1) as pool:
-        for name in ("a", "b"):
+async def test_those_that_wait_in_one_process_get_their_places_in_turn(client: Client) -> None:
+    most, inside = 0, 0
+    async with running_pool(client, capacity=2) as pool:
+        places = Places(client)
+
+        async def attempt(name: str) -> None:
+            nonlocal most, inside
+            grant = await places.take(pool.provider, request(name))
+            assert grant is not None and grant.environment_id == f"env-{name}"
+            inside += 1
+            most = max(most, inside)
+            await asyncio.sleep(0)
+            inside -= 1
+            await places.give_back(pool.provider, name, f"env-{name}")
+
+        await asyncio.wait_for(asyncio.gather(*(attempt(f"w{number}") for number in range(12))), 60)
+    assert most == 2
+
+
+async def test_a_place_of_an_attempt_that_is_gone_comes_free(client: Client, monkeypatch: Any) -> None:
+    monkeypatch.setattr("agentcompass.activities.places._MEMBERS_SECONDS", 0.2)
+    async with running_pool(client, capacity=1) as pool, stage(client, FakeActivities()) as scene:
+        held = Gate()
+        scene.fakes.on(OPEN_ENVIRONMENT, held)
+        waits = await scene.attempt()
+        await held.reached.wait()
+        assert await pool.acquire_now("gone") is not None
+        await pool.acquire("gone-too")
+        granted = await asyncio.wait_for(Places(client).take(pool.provider, request(waits.id)), 30)
+        assert granted is not None and (await pool.status()).waiting == {}
+        held.opened.set()
+        await waits.result()
+
+
+async def test_attempts_that_are_gone_hold_nothing(client: Client) -> None:
+    async with running_pool(client, capacity=1) as pool:
+        for name in ("a", "b", "c"):
             await pool.acquire(name)
-        await pool.until_granted("a", "b")
+        await pool.handle.signal(GONE_SIGNAL, args=["a", "b", 7])
+        assert await pool.granted("a", "b", "c") == ["c"]
+
+
+async def test_who_waits_for_a_pool_that_is_terminated_goes_on_without_it(
+    client: Client, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr("agentcompass.activities.places._FORGOTTEN_SECONDS", 0.1)
+    async with running_pool(client, capacity=1) as pool:
+        await pool.acquire_now("a")
+        waiting = asyncio.create_task(Places(client).take(pool.provider, request("b")))
+        await until(lambda: somebody_waits(pool))
+        await pool.handle.terminate()
+        assert await asyncio.wait_for(waiting, 30) is None
+
+
+async def somebody_waits(pool: Pool) -> bool:
+    return bool((await pool.status()).waiting)
+
+
+async def test_who_waits_asks_again_where_the_pool_forgot_it(client: Client, monkeypatch: Any) -> None:
+    """As after a pool was terminated and set anew."""
+    monkeypatch.setattr("agentcompass.activities.places._FORGOTTEN_SECONDS", 0.1)
+    async with running_pool(client, capacity=1) as pool:
+        await pool.acquire_now("a")
+        waiting = asyncio.create_task(Places(client).take(pool.provider, request("b")))
+        await until(lambda: somebody_waits(pool))
+        await pool.handle.signal(GONE_SIGNAL, args=["a", "b"])
+        granted = await asyncio.wait_for(waiting, 30)
+    assert granted is not None
 
 
 async def test_a_rate_spaces_the_turns(client: Client) -> None:
-    fakes = FakeActivities()
-    async with running_pool(client, fakes, open_per_second=0.5) as pool:
+    async with running_pool(client, open_per_second=0.5) as pool:
         for number in range(3):
             await pool.acquire(f"w{number}")
-        await pool.until_granted("w0", "w1", "w2")
-        turns = [grant.not_before for input in fakes.inputs(GRANT_LEASES) for grant in input.grants]
-        assert [later - earlier >= 2 for earlier, later in itertools.pairwise(turns)] == [
-            True,
-            True,
-        ]
+        turns = [grant.not_before for grant in (await pool.ask("w0", "w1", "w2")).granted]
+    assert len(turns) == 3
+    assert turns[1] - turns[0] >= 2 and turns[2] - turns[1] >= 2
 
 
 async def test_a_pool_ends_when_its_limits_are_off(client: Client) -> None:
-    async with running_pool(client, FakeActivities(), capacity=1) as pool:
+    async with running_pool(client, capacity=1) as pool:
         for name in ("a", "b"):
             await pool.acquire(name)
-        await pool.until_granted("a")
         await pool.limits(capacity=0)
         await pool.handle.result()
-        assert pool.granted == ["a", "b"]
+        assert await pool.granted("a", "b") == ["a", "b"]
+
+
+async def test_a_larger_capacity_serves_those_that_wait(client: Client) -> None:
+    async with running_pool(client, capacity=1) as pool:
+        for name in ("a", "b", "c"):
+            await pool.acquire(name)
+        await pool.limits(capacity=2)
+        assert await pool.granted("a", "b", "c") == ["a", "b"]
 
 
 async def test_bad_messages_change_nothing(client: Client) -> None:
-    async with running_pool(client, FakeActivities(), capacity=1) as pool:
+    async with running_pool(client, capacity=1) as pool:
         await pool.handle.signal(ACQUIRE_SIGNAL, {"workflow_id": 1})
         await pool.handle.signal(POOL_LIMITS_SIGNAL, {"capacity": -1})
         await pool.handle.signal(RELEASE_SIGNAL)
+        await pool.handle.signal(GONE_SIGNAL, {"workflow_id": "a"})
         await pool.acquire("a")
-        await pool.until_granted("a")
+        assert await pool.granted("a") == ["a"]
         assert (await pool.status()).settings == PoolSettings(capacity=1)
 
 
-@contextlib.asynccontextmanager
-async def pooled_stage(client: Client) -> AsyncIterator[tuple[Stage, FakeActivities]]:
-    fakes = FakeActivities(plan=plan(pooled=["sandbox"]))
-    fakes.on(REQUEST_LEASE, lambda _: LeaseAnswer(waits=True))
-    async with stage(client, fakes) as scene:
-        yield scene, fakes
-
-
-async def asked(fakes: FakeActivities, times: int = 1) -> None:
-    async def has_asked() -> bool:
-        return len(fakes.inputs(REQUEST_LEASE)) == times
-
-    await until(has_asked)
-
-
-def own_environment(fakes: FakeActivities) -> str:
-    return environment_id(fakes.inputs(REQUEST_LEASE)[0].ref)
-
-
-async def test_an_attempt_opens_nothing_before_its_turn(client: Client) -> None:
-    async with pooled_stage(client) as (scene, fakes):
-        handle = await scene.attempt()
-        await asked(fakes)
-        await handle.signal(LEASE_SIGNAL, Grant(workflow_id=handle.id, environment_id="of-an-earlier-one"))
-        await asyncio.sleep(0.2)  # nothing tells that nothing happens
-        assert fakes.inputs(OPEN_ENVIRONMENT) == []
-        grant = Grant(workflow_id=handle.id, environment_id=own_environment(fakes), not_before=12.5)
-        await handle.signal(LEASE_SIGNAL, grant)
-        assert (await handle.result()).success
-    [opened], [closed] = fakes.inputs(OPEN_ENVIRONMENT), fakes.inputs(CLOSE_ENVIRONMENT)
-    assert (opened.not_before, closed.pool) == (12.5, "sandbox")
-
-
-async def test_an_attempt_that_is_answered_with_a_grant_waits_for_nothing(client: Client) -> None:
-    async with pooled_stage(client) as (scene, fakes):
-        fakes.on(REQUEST_LEASE, lambda input: granted_at_once(input, 12.5))
-        handle = await scene.attempt()
-        await handle.result()
-        history = [event.event_type for event in (await handle.fetch_history()).events]
-    [opened] = fakes.inputs(OPEN_ENVIRONMENT)
-    assert opened.not_before == 12.5
-    assert EventType.EVENT_TYPE_TIMER_STARTED not in history
-
-
-def granted_at_once(input: LeaseInput, not_before: float) -> LeaseAnswer:
-    grant = Grant(workflow_id="w", environment_id=environment_id(input.ref), not_before=not_before)
-    return LeaseAnswer(waits=False, grant=grant)
-
-
-async def test_an_attempt_goes_on_without_a_pool_that_is_gone(client: Client) -> None:
-    async with pooled_stage(client) as (scene, fakes):
-        handle = await scene.attempt()
-        await asked(fakes)
-        fakes.on(REQUEST_LEASE, lambda _: LeaseAnswer(waits=False))
-        assert (await handle.result()).success  # after a quarter of an hour of the server's time
-    [opened] = fakes.inputs(OPEN_ENVIRONMENT)
-    assert opened.not_before is None and len(fakes.inputs(REQUEST_LEASE)) == 2
+async def test_an_attempt_waits_for_its_place_in_the_opening_and_adds_no_event(client: Client) -> None:
+    lengths = []
+    for pooled in ([], ["sandbox"]):
+        fakes = FakeActivities(plan=plan(pooled=pooled))
+        async with stage(client, fakes, places=True) as scene:
+            handle = await scene.attempt()
+            assert (await handle.result()).success
+            lengths.append(len((await handle.fetch_history()).events))
+        [opened], [closed] = fakes.inputs(OPEN_ENVIRONMENT), fakes.inputs(CLOSE_ENVIRONMENT)
+        assert (opened.pooled, closed.pool) == (bool(pooled), "sandbox" if pooled else "")
+    assert lengths[0] == lengths[1]
 
 
 async def test_an_attempt_that_is_cancelled_while_it_waits_gives_up_its_place_in_the_queue(
     client: Client,
 ) -> None:
-    async with pooled_stage(client) as (scene, fakes):
-        handle = await scene.attempt()
-        await asked(fakes)
+    fakes, waiting = FakeActivities(plan=plan(pooled=["sandbox"])), Gate()
+    fakes.on(OPEN_ENVIRONMENT, waiting)
+    async with stage(client, fakes, places=True) as scene:
+        handle = await scene.attempt(grace=5)
+        await waiting.reached.wait()
         await handle.cancel()
         with pytest.raises(WorkflowFailureError):
             await handle.result()
-    assert fakes.inputs(OPEN_ENVIRONMENT) == []
     assert [closed.pool for closed in fakes.inputs(CLOSE_ENVIRONMENT)] == ["sandbox"]
 
 
 async def test_the_fresh_environment_of_the_judge_takes_a_lease_of_its_own(client: Client) -> None:
     fakes = FakeActivities(plan=plan(pooled=["sandbox"], mode="fresh"))
-    async with stage(client, fakes) as scene:
+    async with stage(client, fakes, places=True) as scene:
         await (await scene.attempt()).result()
-    assert [input.for_evaluation for input in fakes.inputs(REQUEST_LEASE)] == [False, True]
-    assert fakes.names().index("close_environment") < len(fakes.names()) - 1 - fakes.names()[::-1].index(
-        "request_lease"
-    )
+    opened = fakes.inputs(OPEN_ENVIRONMENT)
+    assert [(input.for_evaluation, input.pooled) for input in opened] == [(False, True), (True, True)]
+    first, second = (place for place, name in enumerate(fakes.names()) if name == OPEN_ENVIRONMENT.name)
+    assert CLOSE_ENVIRONMENT.name in fakes.names()[first:second]

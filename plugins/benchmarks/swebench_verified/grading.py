@@ -10,10 +10,11 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, JsonValue
 
 from ....contracts.errors import StageFailure
+from ....contracts.extras import install_command
 from ....contracts.issues import IssueCode, IssuePhase
 from .instance import InstanceFacts
 
-INSTALL = "pip install 'agentcompass[swebench]'"
+INSTALL = install_command("swebench")
 
 
 class Report(BaseModel):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 import httpx
 
 from ....contracts.errors import ServiceUnreachableError, UsageError
+from ....contracts.extras import install_command
 
 if TYPE_CHECKING:
     from daytona_api_client import SandboxApi
@@ -51,7 +52,7 @@ class DaytonaApi:
             import daytona_api_client as client
         except ImportError as error:
             raise UsageError(
-                "the environment daytona needs Daytona's SDK: pip install 'agentcompass[daytona]'"
+                f"the environment daytona needs Daytona's SDK: {install_command('daytona')}"
             ) from error
         configuration = client.Configuration(host=self.url, retries=False)
         configuration.connection_pool_maxsize = _POOL

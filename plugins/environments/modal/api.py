@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 from weakref import WeakKeyDictionary
 
 from ....contracts.errors import ServiceUnreachableError, UsageError
+from ....contracts.extras import install_command
 from .params import ModalParams
 
 if TYPE_CHECKING:
@@ -129,9 +130,7 @@ async def api_for(params: ModalParams) -> ModalApi:
     try:
         from modal.config import config
     except ImportError as error:
-        raise UsageError(
-            "the environment modal needs Modal's SDK: pip install 'agentcompass[modal]'"
-        ) from error
+        raise UsageError(f"the environment modal needs Modal's SDK: {install_command('modal')}") from error
     token = _token(params)
     # Who it is by is told by the token; where, by a variable of the SDK.
     key = (str(config["server_url"]), *token)

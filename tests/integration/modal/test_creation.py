@@ -311,7 +311,7 @@ def test_without_the_sdk_the_extra_is_named() -> None:
         "asyncio.run(Modal(ModalParams()).preflight(EnvironmentSpec(id='modal')))\n"
     )
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    assert "pip install 'agentcompass[modal]'" in ran.stderr.splitlines()[-1]
+    assert "pip install -e '.[modal]'" in ran.stderr.splitlines()[-1]
 
 
 async def test_network_policies_hold_from_the_beginning_and_are_switched(

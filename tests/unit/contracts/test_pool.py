@@ -9,8 +9,10 @@ import pytest
 
 from agentcompass.contracts.pool import (
     AHEAD_SECONDS,
+    REMEMBERED_SECONDS,
     Grant,
     LeaseRequest,
+    PlacesAsked,
     Pool,
     PoolChange,
     PoolSettings,
@@ -79,11 +81,12 @@ def test_an_attempt_that_has_begun_goes_before_those_of_its_launch_that_have_not
 def test_asking_again_changes_nothing_and_is_answered_again() -> None:
     subject = pool(capacity=1)
     subject.acquire(want("a"))
-    subject.take_grants(0)
+    [grant] = subject.take_grants(0)
     for _ in range(2):
         subject.acquire(want("b"))
         subject.acquire(want("a"))
-        assert names(subject.take_grants(0)) == ["a"]
+        assert subject.take_grants(0) == []
+        assert (subject.granted_to("a"), subject.granted_to("b")) == (grant, None)
     assert subject.held_by() == Counter(l=1) and subject.waiting_of() == Counter(l=1)
 
 
@@ -95,9 +98,9 @@ def test_a_late_word_about_an_earlier_environment_takes_no_place_away() -> None:
     [grant] = subject.take_grants(0)
     assert grant.environment_id == "e2"
     subject.release("a", "e1")
-    assert subject.holders == ["a"]
+    assert subject.held_by() == Counter(l=1)
     subject.release("a", "e2")
-    assert subject.holders == []
+    assert not subject.held_by() and subject.granted_to("a") is None
 
 
 def test_who_gives_up_waiting_or_is_gone_gets_nothing() -> None:
@@ -162,7 +165,7 @@ def test_limits_change_one_by_one_and_a_smaller_capacity_ends_nothing() -> None:
     subject.release("c", "env-c")
     assert names(subject.take_grants(10)) == ["d"]
     subject.change(PoolChange(capacity=0, open_per_second=0))
-    assert names(subject.take_grants(10)) == ["e"] and subject.holders == []
+    assert names(subject.take_grants(10)) == ["e"] and not subject.held_by()
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -193,3 +196,24 @@ def test_nothing_is_lost_or_given_twice_over_many_runs_of_the_workflow(seed: int
         if chance.random() < 0.1:
             subject = Pool(PoolState.model_validate_json(subject.state(now).model_dump_json()))
     assert set(served.values()) == {1}
+
+
+def test_what_was_granted_is_known_in_the_next_run_and_forgotten_when_it_was_given_back() -> None:
+    subject = pool(capacity=2)
+    for name in "abc":
+        subject.acquire(want(name))
+    subject.take_grants(0)
+    later = Pool(subject.state(REMEMBERED_SECONDS * 2))
+    asked = PlacesAsked(workflow_ids=["a", "c", "unknown"], with_members=True)
+    answer = later.answer(asked)
+    assert (names(answer.granted), answer.waiting, answer.members) == (["a"], ["c"], ["a", "b", "c"])
+    later.release("a", "env-a")
+    assert later.answer(asked).granted == []
+
+
+def test_a_turn_without_a_place_is_forgotten_some_time_later() -> None:
+    subject = pool(rate=1.0)
+    subject.acquire(want("a"))
+    subject.take_grants(0)
+    assert Pool(subject.state(REMEMBERED_SECONDS / 2)).granted_to("a") is not None
+    assert Pool(subject.state(REMEMBERED_SECONDS * 2)).granted_to("a") is None

@@ -13,13 +13,14 @@ RESULT = RequestResult(
     unavailable_tasks=1,
     invalidated_tasks=4,
     error_tasks=6,
+    warning_tasks=3,
     error="4 of 12 tasks ended with a fatal issue",
 )
 
 
 def test_failed_tasks_are_counted_and_not_once_more_as_errors() -> None:
     found = RESULT.as_status()
-    assert (found.failed_tasks, found.error_tasks) == (4, 2)
+    assert (found.failed_tasks, found.error_tasks, found.warning_tasks) == (4, 2, 3)
 
 
 def test_a_cancelled_request_has_not_finished_the_tasks_that_did_not_run() -> None:

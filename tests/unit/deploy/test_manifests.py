@@ -6,6 +6,8 @@ Not run here: a Kubernetes cluster, KEDA, Compose, Grafana, Prometheus.
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +62,20 @@ def test_kustomization_names_every_manifest(folder: str) -> None:
     resources = one("Kustomization", KUBERNETES / folder)["resources"]
     there = {path.name for path in (KUBERNETES / folder).glob("*.yaml")} - {"kustomization.yaml"}
     assert set(resources) == there
+
+
+@pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not installed")
+@pytest.mark.parametrize("folder", ["base", "codec-server"])
+def test_kustomize_builds_what_the_files_say(folder: str) -> None:
+    command = ["kubectl", "kustomize", str(KUBERNETES / folder)]
+    built = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+    written = [item for path in (KUBERNETES / folder).glob("*.yaml") for item in documents(path)]
+    kinds = sorted(item["kind"] for item in written if item["kind"] != "Kustomization")
+    found = [item for item in yaml.safe_load_all(built) if item]
+    assert sorted(item["kind"] for item in found) == kinds
+    for item in found:
+        if item["kind"] not in WITHOUT_SCHEMA:
+            kubernetes_validate.validate(item, KUBERNETES_VERSION, strict=True)
 
 
 def test_pod_is_killed_later_than_its_worker_has_drained() -> None:

@@ -1,0 +1,93 @@
+"""Requests and attempts whose parent was ended from outside, as by *Terminate* in the Temporal UI.
+
+A parent ends its children before it ends itself. One that is terminated cannot, and those children that have to outlive a
+run of it are not ended by the server either. Workers look for them: a request is told to stop, an attempt is cancelled,
+and both clean up as they always do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from temporalio.client import Client, WorkflowExecution, WorkflowExecutionStatus
+from temporalio.service import RPCError, RPCStatusCode
+
+from ..contracts.search_attributes import LAUNCH
+from ..contracts.workflows import ATTEMPT_WORKFLOW, REQUEST_WORKFLOW, STOP_SIGNAL
+
+ORPHANS_SECONDS = 20.0
+"""Between two looks of a worker process."""
+_LEFT_SECONDS = 0.5
+_REASON = "its launch was ended without it"
+_log = logging.getLogger(__name__)
+
+
+async def look_for_orphans(client: Client, launch_id: str = "") -> None:
+    """End them, again and again until cancelled: of one launch, or of all that the server knows."""
+    while True:
+        try:
+            await end_orphans(client, launch_id)
+        except RPCError as error:
+            _log.warning("requests without a launch were not looked for: %s", error.message)
+        await asyncio.sleep(ORPHANS_SECONDS)
+
+
+async def end_orphans(client: Client, launch_id: str = "") -> int:
+    """Ask requests and attempts to end whose parent is over; returns how many there were.
+
+    Raises ``RPCError``. Asked twice, they end once.
+    """
+    found = await _running(client, REQUEST_WORKFLOW, launch_id) + await _running(
+        client, ATTEMPT_WORKFLOW, launch_id
+    )
+    parents = sorted({item.parent_id for item in found if item.parent_id})
+    over = {name for name in parents if await _is_over(client, name)}
+    orphans = [item for item in found if item.parent_id in over]
+    for item in orphans:
+        await _end(client, item)
+    return len(orphans)
+
+
+async def until_settled(client: Client, launch_id: str, seconds: float) -> None:
+    """After a launch that was terminated: end what it left, and wait until that has cleaned up, ``seconds`` at most.
+
+    Raises ``RPCError``, and ``TimeoutError``.
+    """
+    async with asyncio.timeout(seconds):
+        while await end_orphans(client, launch_id):  # noqa: ASYNC110  # the server tells nobody of its own accord
+            await asyncio.sleep(_LEFT_SECONDS)
+
+
+async def _running(client: Client, kind: str, launch_id: str) -> list[WorkflowExecution]:
+    query = f'WorkflowType = "{kind}" AND ExecutionStatus = "Running"'
+    if launch_id:
+        query += f" AND {LAUNCH} = {_quoted(launch_id)}"
+    return [item async for item in client.list_workflows(query)]
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+async def _is_over(client: Client, workflow_id: str) -> bool:
+    """Whether nobody of that id runs; the run that began a child may have continued as new."""
+    try:
+        found = await client.get_workflow_handle(workflow_id).describe()
+    except RPCError as error:
+        if error.status is RPCStatusCode.NOT_FOUND:
+            return True
+        raise
+    return found.status is not WorkflowExecutionStatus.RUNNING
+
+
+async def _end(client: Client, item: WorkflowExecution) -> None:
+    workflow = client.get_workflow_handle(item.id)
+    try:
+        if item.workflow_type == REQUEST_WORKFLOW:
+            await workflow.signal(STOP_SIGNAL, args=["cancelled", _REASON])
+        else:
+            await workflow.cancel()
+    except RPCError as error:
+        if error.status is not RPCStatusCode.NOT_FOUND:  # it ended by itself in this moment
+            raise
