@@ -72,7 +72,7 @@ def test_an_agent_is_asked_step_by_step_and_a_script_answers_each_of_them(
     assert [step["meta"]["harness"]["turns"] for step in relay["steps"]] == [2, 2, 2]
     logged = command_line.run("logs", "relay", "--json").expect(0).stdout
     ids = [json.loads(line)["step"]["step_id"] for line in logged.splitlines() if line.startswith("{")]
-    assert ids == [step["step_id"] for step in relay["trajectory"]["steps"]]
+    assert ids == [step["step_id"] for step in relay["trajectory"]["steps"]][-10:]
 
 
 def test_a_step_that_cannot_begin_leaves_no_score_and_keeps_what_came_before(

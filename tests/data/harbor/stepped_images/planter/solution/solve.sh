@@ -1,4 +1,4 @@
 #!/bin/sh
 # Tells the tests whether the process of the first step has survived its grading.
-ps | grep -v grep | grep -q 'while :' && echo alive > /app/survivor
+ps | grep -v grep | grep planted-process > /app/survivors
 id -un
