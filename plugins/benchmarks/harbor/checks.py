@@ -10,7 +10,9 @@ from .facts import HarborFacts
 from .folder import InvalidTaskError, TaskFolder
 from .paths import MAPPED_ENVIRONMENT
 
-_COMPOSE = ("docker-compose.yaml", "docker-compose.yml", "compose.yaml", "compose.yml")
+_COMPOSE = "docker-compose.yaml"
+_OTHER_NAMES = ("docker-compose.yml", "compose.yaml", "compose.yml")
+"""Beside a Dockerfile they are part of what the image is built from: some tasks are about compose files."""
 _WITH_SERVICES = "docker"
 """The environment that runs the services of a compose file."""
 _BUILDS_NOTHING = ("daytona",)
@@ -44,10 +46,11 @@ def require_supported(config: TaskConfig, folder: TaskFolder) -> None:
 
 def compose_file_of(folder: TaskFolder, environment: str) -> str:
     """The name of the task's compose file in ``environment/``, empty without one; checked as a whole."""
-    links = [name for name in _COMPOSE if (folder.path / "environment" / name).is_symlink()]
+    names = [_COMPOSE] if folder.has("environment/Dockerfile") else [_COMPOSE, *_OTHER_NAMES]
+    links = [name for name in names if (folder.path / "environment" / name).is_symlink()]
     if links:
         raise InvalidTaskError(f"environment/{links[0]} is a link")
-    found = [name for name in _COMPOSE if folder.has(f"environment/{name}")]
+    found = [name for name in names if folder.has(f"environment/{name}")]
     if not found:
         return ""
     if len(found) > 1:

@@ -244,11 +244,12 @@ async def test_environments_are_made_as_the_task_says_and_a_verifier_may_have_it
 
 
 async def test_a_compose_file_becomes_part_of_how_the_environment_is_made(tmp_path: Path) -> None:
-    make_task(tmp_path / "t", environment__Dockerfile="FROM x\n", environment__compose_dot_yaml=SERVICES)
+    make_task(tmp_path / "t", environment__Dockerfile="FROM x\n")
+    (tmp_path / "t/environment/docker-compose.yaml").write_text(SERVICES)
     benchmark = Harbor(HarborParams(path=str(tmp_path)))
     [task] = await benchmark.load_tasks(request_on("docker"))
     plan = benchmark.build_plan(task, request_on("docker"))
-    assert plan.setup.compose_file == f"{tmp_path}/t/environment/compose.yaml"
+    assert plan.setup.compose_file == f"{tmp_path}/t/environment/docker-compose.yaml"
     assert plan.setup.build_context == f"{tmp_path}/t/environment"
     assert str(tmp_path) not in task.model_dump_json()
 
@@ -310,3 +311,13 @@ async def test_a_repository_that_cannot_be_had_is_named(tmp_path: Path) -> None:
 def test_addresses_that_could_run_something_are_refused(address: str) -> None:
     with pytest.raises(ValueError, match="must begin with https://"):
         HarborParams(git=address)
+
+
+@pytest.mark.parametrize("name", ["docker-compose.yml", "compose.yaml"])
+async def test_a_compose_file_that_the_task_is_about_starts_no_services(tmp_path: Path, name: str) -> None:
+    make_task(tmp_path / "t", environment__Dockerfile="FROM x\n")
+    (tmp_path / "t/environment" / name).write_text("services: {web: {ports: ['${PORT}:80']}}\n")
+    [task] = await load(tmp_path)
+    request = request_on("docker")
+    plan = Harbor(HarborParams(path=str(tmp_path))).build_plan(task, request)
+    assert plan.setup.compose_file is None and plan.setup.build_context == f"{tmp_path}/t/environment"
