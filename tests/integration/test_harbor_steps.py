@@ -46,6 +46,13 @@ def test_the_oracle_solves_step_by_step_until_a_threshold_is_missed(command_line
     assert [step["final_answer"] for step in relay["steps"]] == ["wrote", "extended", "finished"]
     assert [step["trajectory_steps"] for step in relay["steps"]] == [[1, 1], [2, 2], [3, 3]]
     assert [step["extra"]["step"] for step in relay["trajectory"]["steps"]] == ["write", "extend", "finish"]
+    job = command_line.folder / "job"
+    command_line.run(
+        "export", "--format", "harbor", str(command_line.run_dirs[-1]), "--output", str(job)
+    ).expect(0)
+    trial = json.loads((job / "gate__a1/result.json").read_bytes())
+    rewards = {"reward": 0.5, "correct": 0}
+    assert trial["step_results"] == [{"step_name": "half", "verifier_result": {"rewards": rewards}}]
     kept = relay["steps"][1]["artifacts"]["declared_artifacts"]["directory"]
     assert kept.endswith("/relay/attempt-1/execution-1/step-2")
 
