@@ -321,3 +321,10 @@ async def test_a_compose_file_that_the_task_is_about_starts_no_services(tmp_path
     request = request_on("docker")
     plan = Harbor(HarborParams(path=str(tmp_path))).build_plan(task, request)
     assert plan.setup.compose_file is None and plan.setup.build_context == f"{tmp_path}/t/environment"
+
+
+async def test_a_command_that_collects_works_as_the_user_that_it_names(tmp_path: Path) -> None:
+    commands = "[[verifier.collect]]\ncommand = 'a'\nuser = 'root'\n[[verifier.collect]]\ncommand = 'b'\n"
+    make_task(tmp_path / "t", commands)
+    [task] = await load(tmp_path)
+    assert [command.user for command in task.artifact_collect] == ["root", None]
