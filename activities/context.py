@@ -58,7 +58,10 @@ class PhaseContext:
         """Called with every step that is recorded."""
         self._log = _AttemptLog(
             logging.getLogger(f"agentcompass.{phase.value}"),
-            {"run_dir": ref.run_dir, "label": f"{ref.task_id} a{ref.attempt}"},
+            {
+                "run_dir": ref.run_dir,
+                "label": f"{ref.task_id} a{ref.attempt}{f' s{ref.step}' if ref.step else ''}",
+            },
         )
 
     @property
@@ -72,6 +75,15 @@ class PhaseContext:
     @property
     def execution(self) -> int:
         return self._ref.execution
+
+    @property
+    def step(self) -> int:
+        return self._ref.step
+
+    @property
+    def label(self) -> str:
+        step = f"-s{self.step}" if self.step else ""
+        return f"a{self.attempt}-e{self.execution}{step}"
 
     @property
     def log(self) -> logging.LoggerAdapter[logging.Logger]:

@@ -23,6 +23,7 @@ from .phase_limit import PhaseLimit
 from .results import checked_result, of_type
 from .run_phase import end_agent, outcome_of
 from .services import Services
+from .task_steps import conclude_step
 
 EVALUATION_BUDGET = "evaluation_timeout_seconds"
 
@@ -40,7 +41,7 @@ class Evaluate:
         async with phase_scope(self._services, input.ref, Phase.EVALUATE) as scope:
             done = scope.execution.find_scored()
             if done is not None:
-                return outcome_of(done)
+                return await self._concluded(scope, done)
             await scope.enter(Phase.EVALUATE)
             with scope.hooks():
                 env = await self._environment(scope, input)
@@ -53,7 +54,16 @@ class Evaluate:
             timings = {**scored.meta.timings, **scope.timings}
             scored = scored.model_copy(update={"meta": scored.meta.model_copy(update={"timings": timings})})
             await asyncio.to_thread(scope.execution.save_scored, scored)
-            return outcome_of(scored)
+            return await self._concluded(scope, scored)
+
+    async def _concluded(self, scope: PhaseScope, scored: RunResult) -> PhaseOutcome:
+        """What the workflow is told; after a step also whether another one follows."""
+        outcome = outcome_of(scored)
+        if not scope.ref.step:
+            return outcome
+        with scope.hooks():
+            ends = await conclude_step(scope, scored)
+        return outcome.model_copy(update={"ends_steps": ends})
 
     async def _judge(self, scope: PhaseScope, result: RunResult, env: EnvironmentSession | None) -> object:
         budget = scope.plan.budgets.evaluation_timeout_seconds

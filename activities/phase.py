@@ -23,7 +23,7 @@ from ..contracts.plan import ExecutionPlan
 from ..contracts.records import ProgressEvent
 from ..contracts.references import environment_id
 from ..contracts.request import EnvironmentSpec
-from ..contracts.task import TaskSpec
+from ..contracts.task import TaskSpec, step_of
 from .boundary import failed
 from .classification import classify, describe, diagnostics_of
 from .context import PhaseContext
@@ -54,6 +54,8 @@ class PhaseScope:
     execution: ExecutionStore
     components: RequestComponents
     task: TaskSpec
+    """As it is in the step, of a task that is given step by step."""
+    whole_task: TaskSpec
     plan: ExecutionPlan
     context: PhaseContext
     leases: Leases
@@ -81,6 +83,7 @@ class PhaseScope:
             attempt=self.ref.attempt,
             execution=self.ref.execution,
             phase=phase.value,
+            step=self.ref.step,
         )
         self.context.log.debug("execution %d: %s", self.ref.execution, phase.value)
         progress = open_progress(self.ref.run_dir)
@@ -246,7 +249,7 @@ async def phase_scope(
     """
     store = services.store(ref.run_dir)
     with run_log_scope(ref.run_dir):
-        execution = store.execution(ref)
+        execution, task = store.execution(ref), store.task(ref.task_index)
         if _posted_together.get() is None:  # else all phases together are counted as one step
             count_quick_try(execution, phase.value)
         context = PhaseContext(ref, phase, execution, spent_seconds=spent_so_far())
@@ -257,7 +260,8 @@ async def phase_scope(
             store=store,
             execution=execution,
             components=services.components(ref.run_dir),
-            task=store.task(ref.task_index),
+            task=step_of(task, ref.step),
+            whole_task=task,
             plan=execution.load_plan(),
             context=context,
             leases=Leases(store.environments, context.log),

@@ -14,8 +14,8 @@ from ..contracts.launch import LaunchRuntime
 from ..contracts.phases import Phase
 from ..contracts.plan import ExecutionPlan
 from ..contracts.records import PlanSummary
-from ..contracts.request import EnvironmentSpec
-from ..contracts.task import TaskSpec
+from ..contracts.request import EnvironmentSpec, EvaluationMode
+from ..contracts.task import TaskSpec, step_of
 from .artifacts.budgets import collection_seconds, evaluation_seconds, transfers
 from .boundary import activity_boundary
 from .classification import diagnostics_of
@@ -64,10 +64,16 @@ class PlanAttempt:
             execution = store.execution(ExecutionRef(**input.model_dump()))
             try:
                 plan = self._plan(components, task, input.attempt)
+                steps = [
+                    self._plan(components, step_of(task, number), input.attempt)
+                    for number in range(1, len(task.steps) + 1)
+                ]
             except StageFailure as error:
                 execution.add_diagnostics(diagnostics_of(error))
                 await open_progress(input.run_dir).emit(started)
                 raise
+            for number, step in enumerate(steps, start=1):
+                store.execution(ExecutionRef(**input.model_dump(), step=number)).save_plan(step)
             execution.save_plan(plan)
             resolved = events.execution_plan_resolved(
                 task_id, category, attempt=input.attempt, plan=summarize(plan)
@@ -78,17 +84,23 @@ class PlanAttempt:
             ) and await asyncio.to_thread(resumes_evaluation, store, input, plan, task_digest(task))
             finished = store.attempt(input.task_id, input.attempt) is not None
         runtime = store.request_state().runtime
-        pooled = await self._pooled(plan, runtime)
-        found = self._for_workflow(components, plan, runtime, pooled)
-        return found.model_copy(update={"resume_evaluation": resumed, "finished": finished, "pooled": pooled})
+        pooled = await self._pooled([plan, *steps], runtime)
+        found, *parts = (
+            self._for_workflow(components, each, runtime, pooled).model_copy(update={"pooled": pooled})
+            for each in (plan, *steps)
+        )
+        if parts:
+            # Nothing of it can be judged again alone: each step begins in what the one before left.
+            found = found.model_copy(update={"steps": parts, "mode": EvaluationMode.REUSE})
+        return found.model_copy(update={"resume_evaluation": resumed, "finished": finished})
 
-    async def _pooled(self, plan: ExecutionPlan, runtime: LaunchRuntime) -> list[str]:
+    async def _pooled(self, plans: list[ExecutionPlan], runtime: LaunchRuntime) -> list[str]:
         """The environments that a pool gives places or turns for.
 
         Also without limits over all launches: where several processes open environments of one launch, they
         keep to its rate together.
         """
-        specs = (plan.environment, plan.evaluation_environment)
+        specs = [spec for plan in plans for spec in (plan.environment, plan.evaluation_environment)]
         shared = not self._services.settings.private
         pooled = [
             name

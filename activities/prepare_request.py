@@ -257,7 +257,26 @@ async def load_tasks(components: RequestComponents) -> list[TaskSpec]:
     if not selected:
         raise DatasetError(f"{name} has no task to run" + (" after selection" if tasks else ""))
     check_categories(benchmark, selected, name)
+    check_harness(components, selected)
     return selected
+
+
+def check_harness(components: RequestComponents, tasks: list[TaskSpec]) -> None:
+    """Every task can be carried out by the harness. Raises ``UsageError`` that names those which cannot."""
+    harness, id = components.harness, components.request.harness.id
+    if harness is None:
+        return
+    try:
+        found = [(task.task_id, problem) for task in tasks if (problem := harness.task_problem(task))]
+    except Exception as error:  # extension code may raise anything; the plugin is named
+        raise UsageError(f"harness {id!r} does not say what it can do: {describe(error)}") from error
+    if found:
+        shown = "; ".join(f"task {task_id!r} {problem}" for task_id, problem in found[:3])
+        more = f"; and {len(found) - 3} more" if len(found) > 3 else ""
+        raise UsageError(
+            f"harness {id!r} cannot carry out {len(found)} of {len(tasks)} tasks (choose another one, or leave them "
+            f"out): {shown}{more}"
+        )
 
 
 def check_categories(benchmark: Benchmark[Any], tasks: list[TaskSpec], name: str) -> None:

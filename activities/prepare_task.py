@@ -5,12 +5,19 @@ from __future__ import annotations
 from temporalio import activity
 
 from ..contracts.activities import PREPARE_TASK, PhaseInput, PhaseOutcome
+from ..contracts.environment import EnvironmentSession
 from ..contracts.phases import Phase
 from ..contracts.task import PreparedTask
 from .boundary import activity_boundary
-from .phase import phase_scope
+from .phase import PhaseScope, phase_scope
 from .results import of_type
 from .services import Services
+
+
+async def reset_policy(scope: PhaseScope, env: EnvironmentSession) -> None:
+    """Back from that of the evaluation of the step before; a try before this one may have done so already."""
+    if scope.environment(scope.plan.environment).capabilities.switches_network:
+        await env.set_network_policy(scope.opening_policy())
 
 
 class PrepareTask:
@@ -28,6 +35,8 @@ class PrepareTask:
             await scope.enter(Phase.PREPARE_TASK)
             with scope.hooks():
                 env = await scope.attach(input.handle)
+                if input.ref.step > 1:
+                    await reset_policy(scope, env)
                 async with scope.endable():
                     prepared = await scope.call(
                         scope.components.benchmark.prepare_task,

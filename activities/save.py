@@ -28,6 +28,7 @@ from .identity import plan_digest
 from .services import Services
 from .store import EventSource, RunStore, run_log_scope, task_digest, worst_severity
 from .store.progress import open_progress
+from .task_steps import latest_result, with_diagnostics
 
 _log = logging.getLogger(__name__)
 
@@ -46,7 +47,7 @@ class Save:
         execution = store.execution(input.ref)
         task = store.task(input.ref.task_index)
         plan = execution.load_plan()
-        result = execution.find_latest_result()
+        result = latest_result(store, input.ref, task)
         diagnostics = execution.diagnostics()
         if result is not None:
             result = with_diagnostics(result.with_issues(input.issues), diagnostics)
@@ -138,7 +139,7 @@ def success_reader(contract: MetricContract) -> Callable[[AttemptRecord], bool |
 def _checkpoint(store: RunStore, task: TaskSpec, input: SaveAttemptInput) -> AttemptCheckpoint:
     execution = store.execution(input.ref)
     plan = execution.find_plan()
-    found = execution.find_latest_result()
+    found = latest_result(store, input.ref, task)
     result = found or RunResult(task_id=task.task_id, category=task.category, ground_truth=task.ground_truth)
     result = with_diagnostics(result.with_issues(input.issues), execution.diagnostics())
     status = TaskStatus.CANCELLED if input.cancelled else result.status
@@ -155,6 +156,7 @@ def _checkpoint(store: RunStore, task: TaskSpec, input: SaveAttemptInput) -> Att
         artifacts=result.artifacts,
         meta=result.meta,
         extra=result.extra,
+        steps=result.steps,
         plan=plan,
         identity=Identity(task_digest=task_digest(task), plan_digest=plan_digest(plan)) if plan else None,
     )
@@ -166,13 +168,6 @@ def _checkpoint(store: RunStore, task: TaskSpec, input: SaveAttemptInput) -> Att
         retry_count=input.retry_count,
         record=record,
     )
-
-
-def with_diagnostics(result: RunResult, diagnostics: str) -> RunResult:
-    """The result with its tracebacks under ``artifacts.execution_diagnostics``."""
-    if not diagnostics:
-        return result
-    return result.model_copy(update={"artifacts": {**result.artifacts, "execution_diagnostics": diagnostics}})
 
 
 def _events(

@@ -68,6 +68,7 @@ from .request import (
 from .result import (
     Observation,
     RunResult,
+    StepResult,
     TaskStatus,
     ToolCall,
     Trajectory,
@@ -76,6 +77,7 @@ from .result import (
 )
 from .task import (
     FileRef,
+    McpServer,
     MediaItem,
     Message,
     OracleCommand,
@@ -134,6 +136,7 @@ __all__ = [
     "IssueCode",
     "IssuePhase",
     "LocalPath",
+    "McpServer",
     "MediaItem",
     "Message",
     "MetricContract",
@@ -162,6 +165,7 @@ __all__ = [
     "ServiceUnreachableError",
     "Severity",
     "StageFailure",
+    "StepResult",
     "TaskInput",
     "TaskObservations",
     "TaskOutput",

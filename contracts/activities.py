@@ -151,6 +151,8 @@ class AttemptPlan(Contract):
     """Environment ids whose provider has a pool: a lease comes before each opening."""
     host_bound: bool = False
     cleanup_grace_seconds: float = 30.0
+    steps: list[AttemptPlan] = Field(default_factory=list)
+    """Of a task that is given step by step: each runs, is collected and judged by a plan of its own."""
 
     @property
     def quick_execution(self) -> bool:
@@ -160,7 +162,7 @@ class AttemptPlan(Contract):
         whole = self.mode is not EvaluationMode.FRESH
         return (
             whole
-            and not (self.keep_environment or self.collects_artifacts)
+            and not (self.keep_environment or self.collects_artifacts or self.steps)
             and needed <= set(self.quick_phases)
         )
 
@@ -212,6 +214,8 @@ class PhaseOutcome(Contract):
 
     issues: list[Issue] = Field(default_factory=list)
     status: str = "completed"
+    ends_steps: bool = False
+    """True after the evaluation of a step that no other one follows."""
 
 
 class CloseEnvironmentInput(Contract):

@@ -89,6 +89,8 @@ class ArtifactCommand(Contract):
     command: str = Field(min_length=1)
     timeout_seconds: float | None = Field(default=60.0, gt=0, le=MAX_SECONDS)
     """``None`` leaves only the limit of the whole group."""
+    user: str | None = None
+    """By default that of the environment."""
 
 
 def check_destinations(specs: list[ArtifactSpec] | None) -> list[ArtifactSpec] | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 from typing import Any, ClassVar, TypeVar
 
-from pydantic import BaseModel
+from pydantic import BaseModel, JsonValue
 
 from .benchmark_params import aggregation_spec
 from .component import Component
@@ -16,6 +16,7 @@ from .metrics import (
     BENCHMARK_DEFAULT_CONTRACT,
     AggregationSpec,
     MetricContract,
+    MetricKind,
     MetricReport,
     TaskObservations,
 )
@@ -103,6 +104,30 @@ class Benchmark(Component[ParamsT]):
         context: AttemptContext,
     ) -> RunResult:
         """Judge the answer: return ``result`` with ``metrics`` that follow the metric contract."""
+
+    def stops_after_step(self, task: TaskSpec, number: int, scored: RunResult) -> str:
+        """Why no step follows step ``number`` (from 1) of ``task``, which ended as ``scored``; empty when one does.
+
+        Pure. Not asked after the last step.
+        """
+        del task, number, scored
+        return ""
+
+    def combine_steps(self, task: TaskSpec, scored: list[RunResult], result: RunResult) -> RunResult:
+        """Score a task of several steps: ``result`` is all of them together, without metrics.
+
+        ``scored`` holds the steps that were executed. By default a number is the mean over all declared steps, a
+        boolean whether it is true in all of them; a step that was not reached counts as 0. Pure.
+        """
+        metrics: dict[str, JsonValue] = {}
+        for name, kind in self.metric_contract.metrics.items():
+            values = [step.metrics.get(name) for step in scored]
+            numbers = [value for value in values if isinstance(value, bool | int | float)]
+            if len(numbers) == len(scored):  # else there is no observation of it
+                complete = len(numbers) == len(task.steps)
+                mean = sum(numbers) / len(task.steps)
+                metrics[name] = (complete and all(numbers)) if kind is MetricKind.BINARY else mean
+        return result.model_copy(update={"metrics": metrics})
 
     def aggregate_metrics(self, tasks: list[TaskObservations], report: MetricReport) -> MetricReport:
         """Adjust the report that the runtime computed; rarely needed."""

@@ -31,6 +31,16 @@ class AttemptContext(Protocol):
         ...
 
     @property
+    def step(self) -> int:
+        """The step of a task that is given step by step, from 1; 0 for any other task."""
+        ...
+
+    @property
+    def label(self) -> str:
+        """``a1-e1``, in a step ``a1-e1-s2``: unique in an environment, for ids of processes and names of folders."""
+        ...
+
+    @property
     def log(self) -> logging.LoggerAdapter[logging.Logger]:
         """Writes into the run's log file, secrets masked, with task and attempt in front."""
         ...

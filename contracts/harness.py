@@ -32,9 +32,27 @@ class Harness(Component[ParamsT], Generic[ParamsT, SessionT]):
     parallel_attempts_safe: ClassVar[bool] = False
     default_run_timeout_seconds: ClassVar[float | None] = None
 
+    steps_safe: ClassVar[bool] = False
+    """True when it may run several times in one environment, a session after the other: whatever it names there
+    (processes, folders) is named after :attr:`AttemptContext.label`."""
+
+    takes_conversation: ClassVar[bool] = False
+    """True when the agent goes on from ``PreparedTask.input.messages`` as from its own conversation."""
+
     def supports(self, environment: EnvironmentSpec, model: ModelSpec) -> str | None:
         """Why this combination cannot work, or ``None`` when it can."""
         del environment, model
+        return None
+
+    def task_problem(self, task: TaskSpec) -> str | None:
+        """What a task asks for that this harness cannot give, or ``None``. Pure; asked before anything is opened."""
+        if task.steps and not self.steps_safe:
+            return "is given step by step, and this harness does not say that it can run several times (steps_safe)"
+        if task.mcp_servers:
+            return "brings MCP servers, and this harness has no use for them"
+        conversation = task.conversation or any(step.conversation for step in task.steps)
+        if conversation and not self.takes_conversation:
+            return "goes on from an earlier conversation, and this harness cannot begin with one"
         return None
 
     def run_hosts(self, environment_id: str, worker_host: str | None) -> list[str]:

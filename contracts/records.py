@@ -16,7 +16,7 @@ from .issues import Issue
 from .network import NetworkPolicy
 from .plan import ExecutionPlan
 from .request import AttemptsSpec, EvaluationMode
-from .result import ResultMeta, RunResult, TaskStatus, Trajectory
+from .result import ResultMeta, RunResult, StepResult, TaskStatus, Trajectory
 from .task import PreparedTask
 
 TASK_SCHEMA: Final = "agentcompass.task.v3"
@@ -49,6 +49,8 @@ class AttemptRecord(Contract):
     extra: dict[str, JsonValue] = Field(default_factory=dict)
     analysis_result: dict[str, AnalyzerResult] = Field(default_factory=dict)
     """By analyzer id; filled in the background, after the result is on disk."""
+    steps: list[StepResult] = Field(default_factory=list)
+    """Of a task that is given step by step: those that were begun. What stands beside them is of the whole."""
     plan: ExecutionPlan | None = None
     identity: Identity | None = None
 

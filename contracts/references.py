@@ -23,6 +23,8 @@ class ExecutionRef(AttemptRef):
     """Names one execution of an attempt."""
 
     execution: int = 1
+    step: int = 0
+    """A step of a task of several steps, from 1; 0 is the whole execution."""
 
 
 def environment_id(ref: ExecutionRef, *, for_evaluation: bool = False) -> str:
@@ -35,5 +37,7 @@ def environment_id(ref: ExecutionRef, *, for_evaluation: bool = False) -> str:
     slug = re.sub(r"[^a-z0-9]+", "-", ref.task_id.lower()).strip("-")[:24].strip("-")
     # What is executed again starts from nothing, also where its first environment was kept.
     again = f"-g{ref.generation}" if ref.generation else ""
-    suffix = "-v" if for_evaluation else ""
+    # A step is judged in an environment of its own; its agent works in that of the whole execution.
+    judged = f"-s{ref.step}" if ref.step else ""
+    suffix = f"{judged}-v" if for_evaluation else ""
     return f"ac-{slug}{'-' if slug else ''}{digest}-a{ref.attempt}-e{ref.execution}{again}{suffix}"

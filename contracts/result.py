@@ -78,6 +78,22 @@ class ResultMeta(Contract):
     """Seconds by phase, measured by the runtime."""
 
 
+class StepResult(Contract):
+    """What became of a step of a task that is given step by step."""
+
+    name: str
+    status: TaskStatus
+    metrics: dict[str, JsonValue] = Field(default_factory=dict)
+    """Empty for a step that has no score."""
+    final_answer: JsonValue = None
+    trajectory_steps: list[int] = Field(default_factory=list)
+    """First and last ``step_id`` in the trajectory that are this step's; empty without any."""
+    issues: list[Issue] = Field(default_factory=list)
+    artifacts: dict[str, JsonValue] = Field(default_factory=dict)
+    meta: ResultMeta = Field(default_factory=ResultMeta)
+    extra: dict[str, JsonValue] = Field(default_factory=dict)
+
+
 class RunResult(Contract):
     """The outcome of one execution, first from the harness, then scored by the benchmark.
 
@@ -95,6 +111,8 @@ class RunResult(Contract):
     metrics: dict[str, JsonValue] = Field(default_factory=dict)
     meta: ResultMeta = Field(default_factory=ResultMeta)
     extra: dict[str, JsonValue] = Field(default_factory=dict)
+    steps: list[StepResult] = Field(default_factory=list)
+    """Those that were begun, of a task that is given step by step."""
 
     @property
     def has_fatal(self) -> bool:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field, JsonValue, field_validator
+from pydantic import Field, JsonValue, field_validator, model_validator
 
 from .artifacts import ArtifactCommand, ArtifactSpec, check_destinations
 from .base import Contract
 from .network import NetworkPolicy
 from .request import EvaluationMode, ResourceRequirements
+
+MOST_STEPS = 200
+"""Of a task: all of them are in the history of one workflow."""
 
 
 class OracleCommand(Contract):
@@ -22,6 +25,38 @@ class OracleCommand(Contract):
     user: str | None = None
     env_variables: dict[str, str] = Field(default_factory=dict)
     """Values may be secret references."""
+
+
+class Message(Contract):
+    """One message of a conversation; ``content`` is text or protocol content parts."""
+
+    role: Literal["system", "user", "assistant", "tool"]
+    content: str | list[dict[str, JsonValue]]
+    name: str | None = None
+    tool_call_id: str | None = None
+    tool_calls: list[dict[str, JsonValue]] | None = None
+    reasoning_parts: list[dict[str, JsonValue]] = Field(default_factory=list)
+    """Of the assistant: what its protocol wants back unchanged with a tool call, such as signed thinking."""
+
+
+class McpServer(Contract):
+    """A server of the Model Context Protocol that the agent may use; it belongs to the task."""
+
+    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$")
+    transport: Literal["stdio", "sse", "streamable-http"] = "sse"
+    url: str | None = None
+    """Of ``sse`` and ``streamable-http``, as it is reached from inside the environment."""
+    command: str | None = None
+    """Of ``stdio``: a program inside the environment."""
+    args: list[str] = Field(default_factory=list)
+
+    @model_validator(mode="after")
+    def _is_complete(self) -> McpServer:
+        if self.transport == "stdio" and not self.command:
+            raise ValueError(f"MCP server {self.name!r}: transport 'stdio' needs a command")
+        if self.transport != "stdio" and not self.url:
+            raise ValueError(f"MCP server {self.name!r}: transport {self.transport!r} needs a url")
+        return self
 
 
 class TaskSpec(Contract):
@@ -50,8 +85,44 @@ class TaskSpec(Contract):
     evaluation_timeout_seconds: float | None = Field(default=None, gt=0)
     oracle: OracleCommand | None = None
     """What the harness ``oracle`` runs instead of giving an answer."""
+    mcp_servers: list[McpServer] = Field(default_factory=list)
+    skills_dir: str | None = None
+    """An absolute folder in the environment with skills for the agent, a folder each."""
+    conversation: list[Message] = Field(default_factory=list)
+    """What was said before the task; its agent is to go on from there."""
+    steps: list[TaskSpec] = Field(default_factory=list, max_length=MOST_STEPS)
+    """A task that is given step by step, in one environment. Each is a task of its own whose id is the name of
+    the step: it has a prompt, an agent's run, an evaluation and budgets; see :func:`step_of`."""
 
     _check_artifacts = field_validator("artifacts")(check_destinations)
+
+    @field_validator("steps")
+    @classmethod
+    def _plain_steps(cls, value: list[TaskSpec]) -> list[TaskSpec]:
+        names = [step.task_id for step in value]
+        if len(set(names)) < len(names) or not all(names):
+            raise ValueError("every step needs a name of its own")
+        if any(step.steps for step in value):
+            raise ValueError("a step has no steps")
+        return value
+
+
+def step_of(task: TaskSpec, number: int) -> TaskSpec:
+    """The task as it is in a step (from 1), or as a whole (0): what makes the environment is the whole task's."""
+    if number == 0:
+        return task
+    common = (
+        "task_id",
+        "category",
+        "resources",
+        "network_policy",
+        "env_variables",
+        "image",
+        "build_context",
+        "mcp_servers",
+        "skills_dir",
+    )
+    return task.steps[number - 1].model_copy(update={name: getattr(task, name) for name in common})
 
 
 class MediaItem(Contract):
@@ -80,18 +151,6 @@ class ToolDefinition(Contract):
     parameters: dict[str, JsonValue] = Field(default_factory=dict)
 
 
-class Message(Contract):
-    """One message of a conversation; ``content`` is text or protocol content parts."""
-
-    role: Literal["system", "user", "assistant", "tool"]
-    content: str | list[dict[str, JsonValue]]
-    name: str | None = None
-    tool_call_id: str | None = None
-    tool_calls: list[dict[str, JsonValue]] | None = None
-    reasoning_parts: list[dict[str, JsonValue]] = Field(default_factory=list)
-    """Of the assistant: what its protocol wants back unchanged with a tool call, such as signed thinking."""
-
-
 class OutputFile(Contract):
     """A file that the agent is asked to leave; absolute, or relative to the workspace."""
 
@@ -109,6 +168,10 @@ class TaskInput(Contract):
     files: list[FileRef] = Field(default_factory=list)
     media: list[MediaItem] = Field(default_factory=list)
     workspace: str | None = None
+    mcp_servers: list[McpServer] = Field(default_factory=list)
+    """For the agent; it can reach them from inside the environment."""
+    skills_dir: str | None = None
+    """A folder in the environment with skills for the agent, a folder each."""
 
 
 class TaskOutput(Contract):

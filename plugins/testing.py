@@ -36,6 +36,7 @@ class RecordingContext:
         *,
         attempt: int = 1,
         execution: int = 1,
+        step: int = 0,
         deadline: float | None = None,
         secrets: Mapping[str, str] | None = None,
         artifacts: Mapping[str, Path] | None = None,
@@ -43,6 +44,7 @@ class RecordingContext:
         self.task_id = task_id
         self.attempt = attempt
         self.execution = execution
+        self.step = step
         self.deadline = deadline
         self.log = logging.LoggerAdapter(logging.getLogger("agentcompass.testing"), {"task_id": task_id})
         self.messages: list[str] = []
@@ -53,6 +55,11 @@ class RecordingContext:
         self._secrets = dict(secrets or {})
         self._artifacts = dict(artifacts or {})
         self._checkpoint: bytes | None = None
+
+    @property
+    def label(self) -> str:
+        """As in a run."""
+        return f"a{self.attempt}-e{self.execution}{f'-s{self.step}' if self.step else ''}"
 
     def remaining(self) -> float | None:
         """Seconds until the deadline, never negative; ``None`` without one."""
@@ -106,6 +113,7 @@ class RecordingContext:
             self.task_id,
             attempt=self.attempt,
             execution=self.execution,
+            step=self.step,
             deadline=self.deadline,
             secrets=self._secrets,
             artifacts=self._artifacts,

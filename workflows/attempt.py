@@ -266,6 +266,8 @@ class AttemptWorkflow:
     async def end(self, request: EndAttempt) -> EndedPhase:
         """End the phase that runs, and go on with what it left."""
         phase, ref = self._phase, self._ref
+        if self._executing is not None:
+            ref = ref.model_copy(update={"step": self._executing.step})
         assert phase is not None  # the validator has looked in this same moment
         self._note(f"an operator ends {phase}: {request.reason}")
         in_one_step = self._in_one_step
@@ -293,8 +295,9 @@ class AttemptWorkflow:
 
     def _enter(self, phase: Phase) -> None:
         self._phase = phase
+        step = f" step {self._executing.step}" if self._executing and self._executing.step else ""
         suffix = f" (execution {self._number})" if self._number > 1 else ""
-        self._note(f"{phase}{suffix}")
+        self._note(f"{phase}{step}{suffix}")
 
     def _note(self, line: str) -> None:
         """Show a line in the UI's details of the running workflow."""

@@ -113,16 +113,40 @@ class Execution:
             await self._run_quickly()
             return
         async with self._environment() as opened:
-            await self._phase(Phase.PREPARE_TASK, PREPARE_TASK, opened)
-            await self._run_agent(opened)
-            if plan.collects_artifacts:
-                await self._phase(
-                    Phase.COLLECT_ARTIFACTS, COLLECT_ARTIFACTS, opened, plan.collect_timeout_seconds
-                )
-            if plan.mode is EvaluationMode.REUSE and self._scorable():
-                await self._evaluate_inside(opened)
+            if plan.steps:
+                await self._run_steps(opened)
+                return
+            await self._run_inside(opened)
         if plan.mode is not EvaluationMode.REUSE and self._scorable():
             await self._evaluate_apart()
+
+    async def _run_inside(self, opened: OpenedEnvironment) -> bool:
+        """From preparing to what is judged there; True when no step of the task is to follow."""
+        plan = self._plan
+        await self._phase(Phase.PREPARE_TASK, PREPARE_TASK, opened)
+        await self._run_agent(opened)
+        if plan.collects_artifacts:
+            await self._phase(
+                Phase.COLLECT_ARTIFACTS, COLLECT_ARTIFACTS, opened, plan.collect_timeout_seconds
+            )
+        if plan.mode is EvaluationMode.REUSE and self._scorable():
+            return await self._evaluate_inside(opened)
+        return False
+
+    async def _run_steps(self, opened: OpenedEnvironment) -> None:
+        """The steps of a task in their order, each in what the one before left, until one is the last."""
+        whole, plan = self._ref, self._plan
+        try:
+            for number, step in enumerate(plan.steps, start=1):
+                self._ref = whole.model_copy(update={"step": number})
+                self._plan = step
+                last = await self._run_inside(opened)
+                if step.mode is not EvaluationMode.REUSE and self._scorable():
+                    last = await self._evaluate_apart()
+                if last or not self._scorable():
+                    return
+        finally:  # assignments only: that is harmless when Python throws a dropped workflow away
+            self._ref, self._plan = whole, plan
 
     async def _run_quickly(self) -> None:
         """Every phase is quick: one local activity executes them all, the environment's closing included."""
@@ -156,7 +180,7 @@ class Execution:
         """A FATAL leaves nothing to judge; an ERROR, such as the agent's timeout, does."""
         return self.has_result and not any(issue.severity is Severity.FATAL for issue in self.issues)
 
-    async def _evaluate_inside(self, opened: OpenedEnvironment) -> None:
+    async def _evaluate_inside(self, opened: OpenedEnvironment) -> bool:
         """Mode ``reuse``. A judge whose account is refused waits beside the living environment, and tries again."""
         held = False
         while True:
@@ -191,16 +215,23 @@ class Execution:
         await workflow.wait([holding])
         return mended
 
-    async def _evaluate_apart(self) -> None:
+    async def _evaluate_apart(self) -> bool:
         """Modes ``none`` and ``fresh``: judge on the worker, or in an environment of its own."""
         if self._plan.mode is EvaluationMode.NONE:
-            await self._evaluate(None)
-            return
+            return await self._evaluate(None)
         async with self._environment(for_evaluation=True) as opened:
-            await self._evaluate(opened)
+            last = await self._evaluate(opened)
+        return last
 
-    async def _evaluate(self, opened: OpenedEnvironment | None) -> None:
-        await self._phase(Phase.EVALUATE, EVALUATE, opened, self._plan.evaluation_timeout_seconds)
+    async def _evaluate(self, opened: OpenedEnvironment | None) -> bool:
+        """Judge; True when it was a step that no other one follows."""
+        budget = self._plan.evaluation_timeout_seconds
+        return (await self._phase(Phase.EVALUATE, EVALUATE, opened, budget)).ends_steps
+
+    @property
+    def step(self) -> int:
+        """The step of its task that runs, from 1; 0 outside of steps."""
+        return self._ref.step
 
     @contextlib.asynccontextmanager
     async def _environment(self, *, for_evaluation: bool = False) -> AsyncIterator[OpenedEnvironment]:
@@ -267,6 +298,7 @@ class Execution:
         queue = opened.task_queue if opened else None
         limit = None if budget is None else timedelta(seconds=budget + _SLACK)
         patience = self._grace.patience
+        summary = f"{phase} {self._ref.task_id}{f' step {self.step}' if self.step else ''}"
         if phase in self._plan.quick_phases and queue is None:
             outcome = await self._quickly(stub, argument, phase, limit or QUICK_HOOK_TIMEOUT)
         else:
@@ -277,7 +309,7 @@ class Execution:
                     stub,
                     argument,
                     phase,
-                    summary=f"{phase} {self._ref.task_id}"[:_SHOWN],
+                    summary=summary[:_SHOWN],
                     heartbeat_timeout=self._heartbeat_timeout,
                     patience=patience,
                     limit=limit or LONGEST_PHASE,

@@ -44,7 +44,9 @@ async def run_commands(
         limits = [seconds for seconds in (command.timeout_seconds, left) if seconds is not None]
         began = time.monotonic()
         try:
-            result = await session.exec(command.command, timeout_seconds=min(limits, default=None))
+            result = await session.exec(
+                command.command, timeout_seconds=min(limits, default=None), user=command.user
+            )
         finally:
             progress.command_seconds += time.monotonic() - began
             save()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from pydantic import BaseModel, Field, JsonValue
 
@@ -12,12 +12,21 @@ from ...contracts.atif import AtifTrajectory
 from ...contracts.issues import Issue, Severity
 from ...contracts.records import AttemptRecord, RunInfo
 from ...contracts.request import RunRequest
+from ...contracts.result import StepResult
 
 _KNOWN_ENVIRONMENTS = frozenset({"docker", "daytona", "modal", "e2b", "runloop"})
 _IDS = uuid.UUID("6f2f0a3e-6f0c-5f0e-9a55-2f7c3b1d4e80")
 """Ids follow from names, so that a run that is exported twice gives the same files."""
 
 Rewards = dict[str, float | int]
+
+
+class TrialStep(BaseModel):
+    """A step of a trial, of a task that is given step by step."""
+
+    step_name: str
+    verifier_result: dict[str, Rewards] | None = None
+    exception_info: dict[str, JsonValue] | None = None
 
 
 class TrialResult(BaseModel):
@@ -35,6 +44,7 @@ class TrialResult(BaseModel):
     agent_result: dict[str, JsonValue]
     verifier_result: dict[str, Rewards] | None = None
     exception_info: dict[str, JsonValue] | None = None
+    step_results: list[TrialStep] | None = None
     started_at: str
     finished_at: str | None = None
 
@@ -105,7 +115,7 @@ class HarborJob:
     ) -> TrialResult:
         """``result.json`` of one attempt."""
         rewards = self._rewards_of(record)
-        problem = next((issue for issue in record.issues if issue.severity is not Severity.WARNING), None)
+        problem = _problem_of(record.issues)
         self._count(trial, rewards, problem)
         used = _agent_result(atif)
         for name, value in used.items():
@@ -124,6 +134,7 @@ class HarborJob:
             agent_result=used,
             verifier_result={"rewards": rewards} if rewards else None,
             exception_info=self._exception(problem) if problem else None,
+            step_results=[self._step(step) for step in record.steps] or None,
             started_at=_first_time(atif) or self._info.started_at,
             finished_at=_last_time(atif) or self._info.finished_at,
         )
@@ -165,11 +176,24 @@ class HarborJob:
             self._errors += 1
             self._exceptions[problem.code].append(trial)
 
-    def _rewards_of(self, record: AttemptRecord) -> Rewards:
+    def _step(self, step: StepResult) -> TrialStep:
+        rewards = self._rewards_of(step)
+        problem = _problem_of(step.issues)
+        return TrialStep(
+            step_name=step.name,
+            verifier_result={"rewards": rewards} if rewards else None,
+            exception_info=self._exception(problem) if problem else None,
+        )
+
+    def _rewards_of(self, record: AttemptRecord | StepResult) -> Rewards:
         """The metrics as numbers; the primary one is also called ``reward``. None for an invalid attempt."""
         if any(issue.severity is Severity.FATAL for issue in record.issues):
             return {}
-        rewards: Rewards = {name: _number(value) for name, value in record.metrics.items()}
+        rewards: Rewards = {
+            name: _number(value)
+            for name, value in record.metrics.items()
+            if isinstance(value, bool | int | float)
+        }
         if self._primary in rewards:
             rewards["reward"] = rewards[self._primary]
         return rewards
@@ -207,6 +231,10 @@ class HarborJob:
 
     def _id(self, name: str) -> str:
         return str(uuid.uuid5(_IDS, f"{self._info.launch_id}/{self._info.run_id}/{name}"))
+
+
+def _problem_of(issues: Sequence[Issue]) -> Issue | None:
+    return next((issue for issue in issues if issue.severity is not Severity.WARNING), None)
 
 
 def _agent_result(atif: AtifTrajectory | None) -> dict[str, JsonValue]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import islice
 
 from pydantic import Field, JsonValue
@@ -119,12 +120,21 @@ def _fill(detail: TaskDetail, record: TaskRecord, budget: TextBudget) -> None:
     budget.give_back(pool)
 
 
+def _metrics(record: AttemptRecord) -> Iterator[tuple[str, bool | int | float]]:
+    """Those of the whole, then those of the steps of a task that is given step by step."""
+    yield from record.metrics.items()
+    for step in record.steps:
+        for name, value in step.metrics.items():
+            if isinstance(value, bool | int | float):
+                yield f"{step.name}: {name}", value
+
+
 def _attempt(number: str, record: AttemptRecord, budget: TextBudget) -> AttemptDetail:
     """First what explains the result, then the answer, then the steps."""
     detail = AttemptDetail(
         number=budget.name(number),
         status=record.status.value,
-        metrics={budget.name(name): value for name, value in islice(record.metrics.items(), MAX_ITEMS)},
+        metrics={budget.name(name): value for name, value in islice(_metrics(record), MAX_ITEMS)},
         issues=[
             IssueDetail(
                 severity=issue.severity.value,

@@ -22,11 +22,11 @@ _log = logging.getLogger(__name__)
 async def checkpoint_evaluation(scope: PhaseScope, result: RunResult) -> None:
     """Keep ``result``, all of whose inputs are there, so that a run with ``--reuse`` can score it.
 
-    Does nothing where an evaluation cannot be taken up: in the environment of the agent, or
-    after a FATAL. To be called before the result itself is stored, so that there is no moment
+    Does nothing where an evaluation cannot be taken up: in the environment of the agent, in a step
+    that others follow, or after a FATAL. To be called before the result itself is stored, so that there is no moment
     in which the agent has ended and nothing could be continued.
     """
-    if is_resumable(scope.plan, result):
+    if not scope.ref.step and is_resumable(scope.plan, result):
         await asyncio.to_thread(_save, scope, result)
 
 

@@ -92,11 +92,15 @@ class EventSource:
         return self._make("task_started", f"{self.generation}:{task_id}", task_id, category, payload=payload)
 
     def phase_changed(
-        self, task_id: str, category: str | None, *, attempt: int, execution: int, phase: str
+        self, task_id: str, category: str | None, *, attempt: int, execution: int, phase: str, step: int = 0
     ) -> ProgressEvent:
-        """An execution enters a phase."""
-        about = f"{attempt}:{execution}:{phase}:{task_id}"
-        return self._make("phase_changed", about, task_id, category, attempt=attempt, phase=phase)
+        """An execution enters a phase, in a step of the task or (0) as a whole."""
+        within = f":s{step}" if step else ""
+        about = f"{attempt}:{execution}{within}:{phase}:{task_id}"
+        payload: dict[str, Any] = {"step": step} if step else {}
+        return self._make(
+            "phase_changed", about, task_id, category, attempt=attempt, phase=phase, payload=payload
+        )
 
     def attempt_started(self, task_id: str, category: str | None, *, attempt: int) -> ProgressEvent:
         """A semantic attempt begins; its retries do not count."""

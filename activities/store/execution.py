@@ -26,25 +26,39 @@ class ExecutionStore:
     """
 
     def __init__(
-        self, attempt_dir: Path, execution: int, artifacts: Path, run_dir: Path, writer: MaskingWriter
+        self,
+        attempt_dir: Path,
+        execution: int,
+        artifacts: Path,
+        run_dir: Path,
+        writer: MaskingWriter,
+        step: int = 0,
     ) -> None:
+        """``step`` counts from 1; a step has files of its own below those of its execution."""
         self._attempt_dir = attempt_dir
         self._dir = attempt_dir / f"e{execution}"
         self._artifacts = artifacts
+        self._plan = attempt_dir / "plan.json"
+        self._name = self._dir.name
+        if step:
+            self._dir /= f"s{step}"
+            self._artifacts /= f"step-{step}"
+            self._plan = attempt_dir / f"plan-s{step}.json"
+            self._name += f"-s{step}"
         self._run_dir = run_dir
         self._writer = writer
 
     def save_plan(self, plan: ExecutionPlan) -> None:
         """The plan belongs to the attempt: all its executions share it."""
-        self._writer.write_state(self._attempt_dir / "plan.json", plan, durable=False)
+        self._writer.write_state(self._plan, plan, durable=False)
 
     def load_plan(self) -> ExecutionPlan:
         """The plan of the attempt."""
-        return read_model(self._attempt_dir / "plan.json", ExecutionPlan)
+        return read_model(self._plan, ExecutionPlan)
 
     def find_plan(self) -> ExecutionPlan | None:
         """The plan of the attempt, if it was made."""
-        return find_model(self._attempt_dir / "plan.json", ExecutionPlan)
+        return find_model(self._plan, ExecutionPlan)
 
     def save_prepared(self, prepared: PreparedTask) -> None:
         """The task as the benchmark prepared it in this execution's environment."""
@@ -178,11 +192,11 @@ class ExecutionStore:
 
     def was_planned(self) -> bool:
         """True when the attempt has a plan; cheaper than to read it."""
-        return (self._attempt_dir / "plan.json").exists()
+        return self._plan.exists()
 
     def count_try(self, step: str) -> int:
         """How often a step of this execution was begun, this time included, by whichever worker."""
-        path = self._attempt_dir / f"{self._dir.name}.{safe_component(step)}.tries"
+        path = self._attempt_dir / f"{self._name}.{safe_component(step)}.tries"
         append(path, b".")
         return path.stat().st_size
 

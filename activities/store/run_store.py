@@ -194,7 +194,9 @@ class RunStore:
         artifacts = (
             self.run_dir / "artifacts" / stem / f"attempt-{ref.attempt}" / f"execution-{ref.execution}"
         )
-        return ExecutionStore(self._work(ref), ref.execution, artifacts, self.run_dir, self._writer)
+        return ExecutionStore(
+            self._work(ref), ref.execution, artifacts, self.run_dir, self._writer, step=ref.step
+        )
 
     def latest_execution(self, ref: AttemptRef) -> ExecutionRef | None:
         """The execution with the highest number of which anything is stored."""
@@ -207,7 +209,7 @@ class RunStore:
         """Unix time at which the agent of a running attempt recorded its last step, if it has one."""
         folder = self._state / "work" / task_file_stem(task_id) / f"a{attempt}"
         times: list[float] = []
-        for path in folder.glob("e[0-9]*/steps.jsonl"):
+        for path in [*folder.glob("e[0-9]*/steps.jsonl"), *folder.glob("e[0-9]*/s[0-9]*/steps.jsonl")]:
             try:
                 times.append(path.stat().st_mtime)
             except FileNotFoundError:

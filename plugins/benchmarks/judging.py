@@ -132,7 +132,7 @@ async def _ask(prompt: str, settings: JudgeSettings, context: AttemptContext, *,
         deadline=context.deadline,
         phase=IssuePhase.EVALUATE,
         log=context.log,
-        conversation=Conversation(context.task_id, context.attempt, answered),
+        conversation=Conversation.of(context, answered),
     )
     limit = asyncio.timeout(settings.timeout_seconds)
     async with client:

@@ -9,7 +9,7 @@ from ...contracts.harness import Harness
 from ...contracts.plan import HarnessPlan
 from ...contracts.request import RunRequest
 from ...contracts.result import RunResult, Trajectory
-from ...contracts.task import PreparedTask
+from ...contracts.task import PreparedTask, TaskSpec
 
 
 class Nop(Harness[NoParams, None]):
@@ -19,7 +19,13 @@ class Nop(Harness[NoParams, None]):
     description = "Does nothing and answers nothing; no task should be solved."
     uses_model = False
     parallel_attempts_safe = True
+    steps_safe = True
     quick_hooks = frozenset({"start_session", "execute_task", "collect_result", "close_session"})
+
+    def task_problem(self, task: TaskSpec) -> str | None:
+        """Nothing: what an agent may use or is told is not needed here."""
+        del task
+        return None
 
     async def start_session(
         self, env: EnvironmentSession, request: RunRequest, plan: HarnessPlan, context: AttemptContext

@@ -56,6 +56,8 @@ class OpenAIChat(Harness[OpenAIChatParams, ChatSession]):
     description = "One model call per task; speaks openai-chat, openai-responses and anthropic."
     Params = OpenAIChatParams
     parallel_attempts_safe = True
+    steps_safe = True
+    takes_conversation = True
     quick_hooks = frozenset({"start_session", "collect_result", "close_session"})
 
     def supports(self, environment: EnvironmentSpec, model: ModelSpec) -> str | None:

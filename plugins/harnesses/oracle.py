@@ -26,7 +26,6 @@ from ...contracts.secrets import is_secret_reference
 from ...contracts.task import OracleCommand, PreparedTask, TaskSpec
 
 _COMMAND = "command"
-_PROCESS_ID = "oracle"
 _SHOWN_BYTES = 8192
 _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.05, 2.0
 
@@ -45,7 +44,13 @@ class Oracle(Harness[NoParams, OracleSession]):
     description = "Gives the reference solution; every task should be solved."
     uses_model = False
     parallel_attempts_safe = True
+    steps_safe = True
     quick_hooks = frozenset({"start_session", "execute_task", "collect_result", "close_session"})
+
+    def task_problem(self, task: TaskSpec) -> str | None:
+        """Nothing: what an agent may use or is told is not needed here."""
+        del task
+        return None
 
     def build_plan(self, task: TaskSpec, request: RunRequest) -> HarnessPlan:
         """A command takes its time, an answer does not."""
@@ -100,12 +105,13 @@ class Oracle(Harness[NoParams, OracleSession]):
 
 async def _carry_out(env: EnvironmentSession, command: OracleCommand, context: AttemptContext) -> None:
     """Start the command, unless an earlier worker has, and wait for its end."""
-    status: ProcessStatus | None = await env.process_status(_PROCESS_ID)
+    process_id = _process_id(context)
+    status: ProcessStatus | None = await env.process_status(process_id)
     if status is None:
         context.progress("running the reference solution")
         # One stream, in the order in which it was written.
         status = await env.start_process(
-            _PROCESS_ID,
+            process_id,
             f"exec 2>&1\n{command.command}",
             cwd=command.cwd,
             env={
@@ -118,18 +124,19 @@ async def _carry_out(env: EnvironmentSession, command: OracleCommand, context: A
     while status is not None and status.running:
         await asyncio.sleep(pause)
         pause = min(_LONGEST_PAUSE_SECONDS, pause * 1.5)
-        status = await env.process_status(_PROCESS_ID)
+        status = await env.process_status(process_id)
 
 
 async def _outcome(
     env: EnvironmentSession, command: OracleCommand, context: AttemptContext
 ) -> tuple[str, TrajectoryStep]:
     """The end of its output, and the command as a step; a failed one is an ERROR beside the score."""
-    status = await env.process_status(_PROCESS_ID)
+    process_id = _process_id(context)
+    status = await env.process_status(process_id)
     output = ""
     if status is not None:
         start = max(0, status.stdout_bytes - _SHOWN_BYTES)
-        raw = await env.read_process_output(_PROCESS_ID, "stdout", start, _SHOWN_BYTES)
+        raw = await env.read_process_output(process_id, "stdout", start, _SHOWN_BYTES)
         output = raw.decode("utf-8", "replace")
     returncode = status.returncode if status is not None else None
     if status is not None and not status.running and returncode != 0:
@@ -147,6 +154,11 @@ async def _outcome(
     )
     context.record_step(step)
     return output.strip(), step
+
+
+def _process_id(context: AttemptContext) -> str:
+    """Every step of a task has a solution of its own, in the same environment."""
+    return f"oracle-{context.label}"
 
 
 def _step(answer: str) -> TrajectoryStep:

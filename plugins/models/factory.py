@@ -83,7 +83,7 @@ def client_for_attempt(
         deadline=min(limits, default=None),
         uncharged=context.wait_uncharged,
         log=context.log,
-        conversation=Conversation(context.task_id, context.attempt, answered),
+        conversation=Conversation.of(context, answered),
     )
 
 

@@ -18,6 +18,7 @@ import orjson
 from pydantic import Field, JsonValue, StringConstraints, TypeAdapter, ValidationError
 
 from ...contracts.base import Contract
+from ...contracts.context import AttemptContext
 from ...contracts.errors import ConfigurationError
 from ...contracts.issues import Issue
 from ...contracts.secrets import MASK
@@ -37,6 +38,12 @@ class Conversation:
     task_id: str | None = None
     attempt: int | None = None
     answered: int = 0
+
+    @classmethod
+    def of(cls, context: AttemptContext, answered: int) -> Conversation:
+        """That of an attempt. Each step of a task that is given step by step has one of its own, ``TASK#2``."""
+        step = f"#{context.step}" if context.step else ""
+        return cls(f"{context.task_id}{step}", context.attempt, answered)
 
 
 class Place(Contract):

@@ -9,6 +9,10 @@ TASKS = FIXTURES / "tasks"
 """Three tasks that need no image."""
 IMAGES = FIXTURES / "images"
 """Three tasks that need containers, on the base image of the Docker tests."""
+STEPS = FIXTURES / "steps"
+"""Three tasks of several steps that need no image."""
+STEPPED_IMAGES = FIXTURES / "stepped_images"
+"""One of several steps that needs containers."""
 SERVICES = FIXTURES / "services"
 """Two tasks whose agent needs a service beside it; one has a separate verifier."""
 
@@ -25,4 +29,15 @@ def make_task(folder: Path, toml: str = "", **files: str) -> Path:
         path = folder / name.replace("__", "/", 1).replace("_dot_", ".")
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(content, encoding="utf-8")
+    return folder
+
+
+def make_steps(folder: Path, toml: str, steps: dict[str, dict[str, str]]) -> Path:
+    """A task of several steps, each with files by their paths; tests are shared where a step has none."""
+    make_task(folder, toml)
+    for name, files in steps.items():
+        for path, content in {"instruction.md": f"Do {name}.", **files}.items():
+            place = folder / "steps" / name / path
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_text(content, encoding="utf-8")
     return folder

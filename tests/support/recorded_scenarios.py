@@ -21,6 +21,7 @@ from agentcompass.contracts.activities import (
     AttemptOutcome,
     OpenedEnvironment,
     OpenEnvironmentInput,
+    PhaseOutcome,
     environment_id,
 )
 from agentcompass.contracts.environment import EnvironmentHandle
@@ -55,6 +56,7 @@ async def record_all(client: Client) -> Recorded:
         _attempt_in_one_step,
         _retried_attempt,
         _fresh_attempt,
+        _stepped_attempt,
         _continued_request,
         _continued_launch,
         _host_lost,
@@ -121,6 +123,14 @@ async def _retried_attempt(client: Client) -> Recorded:
 async def _fresh_attempt(client: Client) -> Recorded:
     """Judged in an environment of its own, by a benchmark that runs its tasks itself."""
     return await _attempt(client, "attempt-fresh", FakeActivities(plan=plan(mode="fresh", harness_free=True)))
+
+
+async def _stepped_attempt(client: Client) -> Recorded:
+    """Three steps are planned, the second of which is judged apart and is the last."""
+    steps = [plan(mode="reuse"), plan(mode="fresh"), plan(mode="reuse")]
+    fakes = FakeActivities(plan=plan(mode="reuse", steps=steps))
+    fakes.on(EVALUATE, lambda input: PhaseOutcome(ends_steps=input.ref.step == 2))
+    return await _attempt(client, "attempt-stepped", fakes)
 
 
 async def _continued_request(client: Client) -> Recorded:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import shlex
 from typing import ClassVar
 
 from pydantic import BaseModel
@@ -18,15 +17,17 @@ from ....contracts.metrics import MetricContract, MetricKind
 from ....contracts.plan import BenchmarkPlan, ExecutionPlan
 from ....contracts.request import EvaluationMode, RunRequest
 from ....contracts.result import RunResult
-from ....contracts.task import PreparedTask, TaskInput, TaskSpec
-from .commands import require, wait_until_healthy
+from ....contracts.task import Message, PreparedTask, TaskInput, TaskSpec
+from .checks import require_image
+from .commands import make_log_folders, wait_until_healthy
 from .facts import HarborFacts
 from .folder import InvalidTaskError, TaskFolder
 from .params import HarborParams
 from .paths import SandboxPaths
 from .sources import Candidate, candidates, folder_of, locate
-from .tasks import read_task, require_image
-from .verifier import grade, require_interpreter, upload_part
+from .steps import begin_step, combined, missed
+from .tasks import read_task
+from .verifier import grade, require_interpreter, upload_solution, upload_tests
 
 _log = logging.getLogger(__name__)
 _SHOWN_TASKS = 5
@@ -96,8 +97,8 @@ class Harbor(Benchmark[HarborParams]):
         if facts.compose_file:
             setup = setup.model_copy(update={"compose_file": f"{folder}/environment/{facts.compose_file}"})
         evaluation = facts.verifier_setup
-        if evaluation is not None and facts.verifier_builds_image:
-            evaluation = evaluation.model_copy(update={"build_context": f"{folder}/tests"})
+        if evaluation is not None and facts.verifier_context:
+            evaluation = evaluation.model_copy(update={"build_context": f"{folder}/{facts.verifier_context}"})
         return BenchmarkPlan(
             setup=setup, evaluation_setup=evaluation, evaluation_resources=facts.verifier_resources
         )
@@ -110,31 +111,34 @@ class Harbor(Benchmark[HarborParams]):
         plan: BenchmarkPlan,
         context: AttemptContext,
     ) -> PreparedTask:
-        """The folders that tasks count on; the solution only for the oracle."""
+        """The folders that tasks count on, and what a step begins with; the solution only for the oracle."""
         del plan
         facts, paths = HarborFacts.of(task), SandboxPaths.of(request.environment.id, env.workdir)
         folder = await self._folder(facts, IssuePhase.SETUP)
-        logs = [shlex.quote(f"{paths.logs}/{name}") for name in ("agent", "verifier", "artifacts")]
-        await require(
-            env,
-            f"mkdir -p {' '.join(logs)} && chmod 777 {' '.join(logs)}",
-            user=paths.root,
-            phase=IssuePhase.SETUP,
-            what=f"making {paths.logs}",
-        )
-        if facts.healthcheck is not None:
+        await make_log_folders(env, paths)
+        if facts.healthcheck is not None and (facts.step is None or facts.step.first):
             await wait_until_healthy(env, facts.healthcheck, context)
+        if facts.step is not None:
+            await begin_step(facts, facts.step, folder, env, paths, context)
         if facts.uploads_tests and not facts.separate_verifier:
-            await require_interpreter(env, folder, IssuePhase.SETUP)
+            await require_interpreter(env, folder, facts.test_script, IssuePhase.SETUP)
         if request.harness.id == _ORACLE:
-            if task.oracle is None:
+            if facts.solution is None:
                 message = "the task has no solution/solve.sh for the oracle to run"
                 raise StageFailure.fatal(IssuePhase.SETUP, IssueCode.TASK_INPUT_INVALID, message)
-            await upload_part(folder, "solution", facts.solution_digest, env, paths, IssuePhase.SETUP)
+            await upload_solution(folder, facts.solution, env, paths)
+        prompt = paths.rewritten(task.question)
+        before = task.conversation
         return PreparedTask(
             task_id=task.task_id,
             category=task.category,
-            input=TaskInput(prompt=paths.rewritten(task.question), workspace=env.workdir),
+            input=TaskInput(
+                prompt=prompt,
+                messages=[*before, Message(role="user", content=prompt)] if before else [],
+                workspace=env.workdir,
+                mcp_servers=task.mcp_servers,
+                skills_dir=task.skills_dir,
+            ),
         )
 
     async def evaluate(
@@ -161,9 +165,9 @@ class Harbor(Benchmark[HarborParams]):
         if facts.uploads_tests:
             context.progress("uploading the tests")
             folder = await self._folder(facts, IssuePhase.EVALUATE)
-            await upload_part(folder, "tests", facts.tests_digest, env, paths, IssuePhase.EVALUATE)
+            await upload_tests(folder, facts, env, paths)
             if facts.separate_verifier:
-                await require_interpreter(env, folder, IssuePhase.EVALUATE)
+                await require_interpreter(env, folder, facts.test_script, IssuePhase.EVALUATE)
         context.progress("running the tests")
         grading = await grade(env, facts, paths)
         reward = grading.rewards.reward if grading.rewards else 0.0
@@ -174,6 +178,17 @@ class Harbor(Benchmark[HarborParams]):
         metrics = {**result.metrics, "reward": reward, "correct": reward >= 1.0}
         meta = result.meta.model_copy(update={"benchmark": {**result.meta.benchmark, **grading.facts()}})
         return result.model_copy(update={"metrics": metrics, "meta": meta})
+
+    def stops_after_step(self, task: TaskSpec, number: int, scored: RunResult) -> str:
+        """A step whose ``min_reward`` was missed is the last."""
+        return missed(HarborFacts.of(task.steps[number - 1]), scored)
+
+    def combine_steps(self, task: TaskSpec, scored: list[RunResult], result: RunResult) -> RunResult:
+        """The mean over all declared steps, or the last one's reward, as the task says."""
+        stopped = (
+            "" if len(scored) == len(task.steps) else self.stops_after_step(task, len(scored), scored[-1])
+        )
+        return combined(task, scored, result, stopped)
 
     async def _folder(self, facts: HarborFacts, phase: IssuePhase) -> TaskFolder:
         """The task's folder on this worker; what is wrong with it is this task's loss only."""

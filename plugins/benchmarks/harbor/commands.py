@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 
 from ....contracts.context import AttemptContext
 from ....contracts.environment import EnvironmentSession
 from ....contracts.errors import StageFailure
 from ....contracts.issues import IssueCode, IssuePhase
 from .config import HealthcheckTable
+from .paths import SandboxPaths
 
 _SECONDS = 120.0
 
@@ -23,6 +25,18 @@ async def require(
         status = "timed out" if ended.timed_out else f"status {ended.returncode}"
         message = f"{what} failed in the environment ({status}): {reason or 'no output'}"
         raise StageFailure.fatal(phase, IssueCode.ENVIRONMENT_FAILED, message)
+
+
+async def make_log_folders(env: EnvironmentSession, paths: SandboxPaths) -> None:
+    """Where agents, verifiers and whoever else may write. Raises ``StageFailure``."""
+    logs = [shlex.quote(f"{paths.logs}/{name}") for name in ("agent", "verifier", "artifacts")]
+    await require(
+        env,
+        f"mkdir -p {' '.join(logs)} && chmod 777 {' '.join(logs)}",
+        user=paths.root,
+        phase=IssuePhase.SETUP,
+        what=f"making {paths.logs}",
+    )
 
 
 async def wait_until_healthy(

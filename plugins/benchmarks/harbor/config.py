@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator, model_validator
 
 from ....contracts.base import MAX_SECONDS
 from ....contracts.network import NetworkMode, NetworkPolicy
+from ....contracts.task import MOST_STEPS
 
+_STEP_NAME = re.compile(r"[^/\\\x00-\x1f\x7f]+")
 _UNITS_MB = {"K": 1 / 1024, "M": 1, "G": 1024, "T": 1024**2}
 
 
@@ -60,11 +64,27 @@ class HealthcheckTable(Table):
     """A command that tells when the environment can be used; seconds."""
 
     command: str = Field(min_length=1)
-    interval_sec: float = Field(default=5.0, gt=0, le=3600)
+    interval_sec: float = Field(default=5.0, ge=0, le=3600)
     timeout_sec: float = Field(default=30.0, gt=0, le=3600)
     start_period_sec: float = Field(default=0.0, ge=0, le=3600)
-    start_interval_sec: float = Field(default=5.0, gt=0, le=3600)
+    start_interval_sec: float = Field(default=5.0, ge=0, le=3600)
     retries: int = Field(default=3, ge=1, le=1000)
+
+
+class McpTable(Table):
+    """``[[environment.mcp_servers]]``: a server for the agent."""
+
+    name: str
+    transport: Literal["stdio", "sse", "streamable-http"] = "sse"
+    url: str | None = None
+    command: str | None = None
+    args: list[str] = Field(default_factory=list)
+    headers: dict[str, str] = Field(default_factory=dict)
+
+    @field_validator("transport", mode="before")
+    @classmethod
+    def _other_name(cls, value: object) -> object:
+        return "streamable-http" if value == "http" else value
 
 
 class EnvironmentTable(Networked):
@@ -79,9 +99,9 @@ class EnvironmentTable(Networked):
     gpus: int = Field(default=0, ge=0)
     gpu_types: list[str] | None = None
     tpu: JsonValue = None
-    mcp_servers: list[dict[str, JsonValue]] = Field(default_factory=list)
+    mcp_servers: list[McpTable] = Field(default_factory=list)
     env: dict[str, str] = Field(default_factory=dict)
-    skills_dir: str | None = None
+    skills_dir: str | None = Field(default=None, pattern=r"^/")
     healthcheck: HealthcheckTable | None = None
     workdir: str | None = Field(default=None, pattern=r"^/")
 
@@ -120,8 +140,10 @@ class VerifierTable(Networked):
 
     @property
     def separate(self) -> bool:
-        """Whether the verifier gets an environment of its own."""
-        return self.environment is not None or self.environment_mode == "separate"
+        """Whether the verifier gets an environment of its own; a table for one says so where nothing else does."""
+        if self.environment_mode is not None:
+            return self.environment_mode == "separate"
+        return self.environment is not None
 
 
 class SolutionTable(Table):
@@ -154,6 +176,31 @@ class TaskTable(Table):
     keywords: list[str] = Field(default_factory=list)
 
 
+class StepTable(Table):
+    """``[[steps]]``: what a step says beyond the task."""
+
+    name: str = Field(min_length=1, max_length=200)
+    agent: AgentTable = Field(default_factory=AgentTable)
+    verifier: VerifierTable = Field(default_factory=VerifierTable)
+    min_reward: float | dict[str, float] | None = None
+    healthcheck: HealthcheckTable | None = None
+    artifacts: list[ArtifactTable] = Field(default_factory=list)
+
+    @field_validator("name")
+    @classmethod
+    def _is_a_folder(cls, value: str) -> str:
+        if not _STEP_NAME.fullmatch(value) or value.strip(". ") == "":
+            raise ValueError(f"{value!r} is not the name of a folder below steps/")
+        return value
+
+    @property
+    def thresholds(self) -> dict[str, float]:
+        """What each reward has to reach for the next step to follow; a number is about ``reward``."""
+        if self.min_reward is None:
+            return {}
+        return self.min_reward if isinstance(self.min_reward, dict) else {"reward": self.min_reward}
+
+
 class TaskConfig(Table):
     """The whole file."""
 
@@ -166,14 +213,23 @@ class TaskConfig(Table):
     environment: EnvironmentTable = Field(default_factory=EnvironmentTable)
     solution: SolutionTable = Field(default_factory=SolutionTable)
     artifacts: list[ArtifactTable] = Field(default_factory=list)
-    multi_step_reward_strategy: str | None = None
-    steps: list[dict[str, Any]] = Field(default_factory=list)
+    multi_step_reward_strategy: Literal["mean", "final"] | None = None
+    steps: list[StepTable] = Field(default_factory=list, max_length=MOST_STEPS)
 
     @model_validator(mode="before")
     @classmethod
     def _older_names(cls, value: Any) -> Any:
         if isinstance(value, dict) and "version" in value and "schema_version" not in value:
             value = {"schema_version" if key == "version" else key: item for key, item in value.items()}
+        return value
+
+    @field_validator("steps")
+    @classmethod
+    def _different_steps(cls, value: list[StepTable]) -> list[StepTable]:
+        names = [unicodedata.normalize("NFC", step.name).casefold() for step in value]
+        repeated = sorted({name for name in names if names.count(name) > 1})
+        if repeated:
+            raise ValueError(f"two steps are called {repeated[0]!r}")
         return value
 
     @field_validator("schema_version")

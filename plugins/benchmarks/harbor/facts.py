@@ -2,11 +2,37 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
+from pydantic import Field
+
 from ....contracts.base import Contract
 from ....contracts.request import EnvironmentSetup, ResourceRequirements
 from ....contracts.task import TaskSpec
 from .config import HealthcheckTable
 from .sources import TaskSource
+
+
+class FolderPart(Contract):
+    """A folder of the task that is uploaded; what is uploaded must still be what was loaded."""
+
+    path: str
+    """Relative to the task's folder."""
+    digest: str
+    """sha256 over it, as in Harbor."""
+
+
+class StepFacts(Contract):
+    """A step of a task."""
+
+    first: bool = False
+    workdir: FolderPart | None = None
+    """What is put into the work directory before the step."""
+    setup_script: bool = False
+    """Whether a ``setup.sh`` among it is executed there."""
+    healthcheck: HealthcheckTable | None = None
+    thresholds: dict[str, float] = Field(default_factory=dict)
+    """What each reward has to reach for the next step to follow."""
 
 
 class HarborFacts(Contract):
@@ -15,10 +41,12 @@ class HarborFacts(Contract):
     source: TaskSource
     digest: str
     """sha256 over the whole task, as in Harbor."""
-    tests_digest: str
-    """Of ``tests/``; what is uploaded must still be that."""
-    solution_digest: str = ""
-    """Of ``solution/``, where there is one."""
+    tests: list[FolderPart] = Field(default_factory=list)
+    """What goes to ``/tests``, one over the other: ``tests/``, then that of the step."""
+    test_script: str = "tests/test.sh"
+    """That which runs; another one is covered by it."""
+    solution: FolderPart | None = None
+    """``solution/``, or that of the step, where there is a ``solve.sh``."""
     builds_image: bool = False
     """True when the image is built from ``environment/``."""
     compose_file: str = ""
@@ -28,14 +56,19 @@ class HarborFacts(Contract):
     separate_verifier: bool = False
     verifier_setup: EnvironmentSetup | None = None
     """Of a verifier with an image of its own, without ``build_context``."""
-    verifier_builds_image: bool = False
-    """True when that image is built from ``tests/``."""
+    verifier_context: str = ""
+    """The folder in the task that that image is built from; empty when it is not built."""
     verifier_resources: ResourceRequirements | None = None
     verifier_user: str | None = None
     uploads_tests: bool = True
     """False when the verifier's image brings the tests."""
     agent_user: str | None = None
     healthcheck: HealthcheckTable | None = None
+    """Of the environment."""
+    reward_strategy: Literal["mean", "final"] = "mean"
+    """Of a task of several steps."""
+    step: StepFacts | None = None
+    """What belongs to a step alone; ``None`` in a task without steps, and of the whole of one with steps."""
 
     @classmethod
     def of(cls, task: TaskSpec) -> HarborFacts:

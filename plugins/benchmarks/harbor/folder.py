@@ -106,7 +106,7 @@ class TaskFolder:
 
     def _ignored(self, part: str) -> list[str]:
         """Patterns as in ``.gitignore``; exceptions (``!``) are refused, for they would be misread."""
-        if part not in ("tests", "solution") or not self.has(f"{part}/{_IGNORE}"):
+        if PurePosixPath(part).name not in ("tests", "solution") or not self.has(f"{part}/{_IGNORE}"):
             return []
         lines = [line.strip() for line in self.text(f"{part}/{_IGNORE}").splitlines()]
         patterns = [line for line in lines if line and not line.startswith("#")]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import shlex
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from pydantic import JsonValue
@@ -14,7 +15,7 @@ from ....contracts.environment import EnvironmentSession
 from ....contracts.errors import StageFailure
 from ....contracts.issues import IssueCode, IssuePhase
 from .commands import require
-from .facts import HarborFacts
+from .facts import FolderPart, HarborFacts
 from .folder import InvalidTaskError, TaskFolder
 from .paths import SandboxPaths
 from .rewards import LARGEST_REWARD_BYTES, Rewards, UnreadableRewardError, parse_json, parse_text
@@ -44,19 +45,29 @@ class Grading(Contract):
         }
 
 
-async def upload_part(
+async def upload_tests(
+    folder: TaskFolder, facts: HarborFacts, env: EnvironmentSession, paths: SandboxPaths
+) -> None:
+    """Put the tests into the environment, instead of whatever is at their place. Raises ``StageFailure``."""
+    await _replace(folder, facts.tests, paths.tests, "test.sh", env, paths, IssuePhase.EVALUATE)
+
+
+async def upload_solution(
+    folder: TaskFolder, solution: FolderPart, env: EnvironmentSession, paths: SandboxPaths
+) -> None:
+    """The same with the reference solution, for the oracle."""
+    await _replace(folder, [solution], paths.solution, "solve.sh", env, paths, IssuePhase.SETUP)
+
+
+async def _replace(
     folder: TaskFolder,
-    part: str,
-    digest: str,
+    parts: Sequence[FolderPart],
+    target: str,
+    script: str,
     env: EnvironmentSession,
     paths: SandboxPaths,
     phase: IssuePhase,
 ) -> None:
-    """Put ``tests/`` or ``solution/`` into the environment, instead of whatever is there under its name.
-
-    Raises ``StageFailure`` when the folder has changed, or the environment cannot take it.
-    """
-    target = str(getattr(paths, part))
     quoted = shlex.quote(target)
     await require(
         env,
@@ -65,14 +76,8 @@ async def upload_part(
         phase=phase,
         what=f"making {target}",
     )
-    with tempfile.TemporaryDirectory(prefix="agentcompass-harbor-") as temporary:
-        staged = Path(temporary) / part
-        try:
-            await asyncio.to_thread(stage, folder, part, staged, paths.rewritten, digest)
-        except InvalidTaskError as error:
-            raise StageFailure.fatal(phase, IssueCode.TASK_INPUT_INVALID, str(error)) from None
-        await env.upload(staged, target)
-    script = "test.sh" if part == "tests" else "solve.sh"
+    for part in parts:
+        await upload_part(folder, part, target, env, paths, phase)
     await require(
         env,
         f"cd {quoted} && if [ -f {script} ]; then chmod +x {script}; fi",
@@ -80,6 +85,27 @@ async def upload_part(
         phase=phase,
         what=f"making {target}/{script} executable",
     )
+
+
+async def upload_part(
+    folder: TaskFolder,
+    part: FolderPart,
+    target: str,
+    env: EnvironmentSession,
+    paths: SandboxPaths,
+    phase: IssuePhase,
+) -> None:
+    """Copy a folder of the task over ``target``.
+
+    Raises ``StageFailure`` when the folder has changed, or the environment cannot take it.
+    """
+    with tempfile.TemporaryDirectory(prefix="agentcompass-harbor-") as temporary:
+        staged = Path(temporary) / "part"
+        try:
+            await asyncio.to_thread(stage, folder, part.path, staged, paths.rewritten, part.digest)
+        except InvalidTaskError as error:
+            raise StageFailure.fatal(phase, IssueCode.TASK_INPUT_INVALID, str(error)) from None
+        await env.upload(staged, target)
 
 
 async def grade(env: EnvironmentSession, facts: HarborFacts, paths: SandboxPaths) -> Grading:
@@ -134,9 +160,11 @@ def _verifier_user(facts: HarborFacts, paths: SandboxPaths) -> str | None:
     return facts.verifier_user or (paths.root if facts.agent_user else None)
 
 
-async def require_interpreter(env: EnvironmentSession, folder: TaskFolder, phase: IssuePhase) -> None:
+async def require_interpreter(
+    env: EnvironmentSession, folder: TaskFolder, script: str, phase: IssuePhase
+) -> None:
     """Raise ``StageFailure`` when the environment lacks what ``test.sh`` is run by: no score could be trusted."""
-    first = folder.text("tests/test.sh").partition("\n")[0].strip()
+    first = folder.text(script).partition("\n")[0].strip()
     words = first[2:].split() if first.startswith("#!") else []
     if not words:
         return
@@ -145,5 +173,5 @@ async def require_interpreter(env: EnvironmentSession, folder: TaskFolder, phase
         program = next((word for word in words[1:] if not word.startswith("-") and "=" not in word), program)
     found = await env.exec(f"command -v {shlex.quote(program)}", cwd="/", timeout_seconds=60)
     if not found.ok:
-        message = f"tests/test.sh needs {program}, which the environment has not"
+        message = f"{script} needs {program}, which the environment has not"
         raise StageFailure.fatal(phase, IssueCode.TASK_INPUT_INVALID, message)

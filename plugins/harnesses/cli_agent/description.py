@@ -4,7 +4,7 @@ Commands are shell scripts. Nothing is ever put into their text: they see the ta
 variables and files, so a prompt cannot become a command. Values of variables and contents of files may
 name these in braces: ``{model}``, ``{base_url}`` (with its ``/v1``), ``{root_url}`` (without),
 ``{api_key}`` (variables only), ``{prompt}`` (files only), ``{prompt_file}``, ``{agent_dir}``,
-``{run_dir}``, ``{workdir}``.
+``{run_dir}``, ``{workdir}``; files also ``{mcp_servers}``, where the description says in which form (``mcp``).
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from ....contracts.errors import ConfigurationError
 from ....contracts.issues import Severity
 from ....contracts.request import ModelProtocol
 from ...params import describe_validation_error
+from .mcp import McpDialect
 
 PLACEHOLDERS = frozenset(
     {"model", "base_url", "root_url", "api_key", "prompt", "prompt_file", "agent_dir", "run_dir", "workdir"}
@@ -115,6 +116,8 @@ class AgentDescription(Contract):
     run: str
     """Runs the agent on the task in ``$AGENT_PROMPT_FILE``; the work directory is the task's."""
     trajectory: TrajectorySource = Field(default_factory=TrajectorySource)
+    mcp: McpDialect | None = None
+    """How its configuration names MCP servers; without it, tasks that bring some are refused."""
     answer_path: str | None = None
     """A file in the run directory that holds the answer; by default it is taken from the trajectory."""
     failures: list[KnownFailure] = Field(default_factory=list)
@@ -129,6 +132,9 @@ class AgentDescription(Contract):
             for name in _PLACEHOLDER.findall(text):
                 if name not in PLACEHOLDERS - {"prompt"}:
                     raise ValueError(f"unknown placeholder {{{name}}} in a variable")
+        placed = any("{mcp_servers}" in file.content for file in self.files)
+        if placed != (self.mcp is not None):
+            raise ValueError("mcp and a file with {mcp_servers} belong together")
         return self
 
 

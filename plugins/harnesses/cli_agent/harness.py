@@ -16,7 +16,7 @@ from ....contracts.issues import Issue, IssueCode, IssuePhase, Severity
 from ....contracts.plan import HarnessPlan
 from ....contracts.request import EnvironmentSpec, ModelProtocol, ModelSpec, RunRequest
 from ....contracts.result import ResultMeta, RunResult, Trajectory
-from ....contracts.task import PreparedTask
+from ....contracts.task import PreparedTask, TaskSpec
 from ...model_proxy import ModelProxy, ProxiedCall
 from ...models.endpoint import choose_protocol
 from ...models.factory import model_problem
@@ -55,6 +55,7 @@ class CliAgent(Harness[CliAgentParams, CliSession]):
     description = "A command-line agent inside the environment, from a description of it."
     Params = CliAgentParams
     parallel_attempts_safe = True
+    steps_safe = True
 
     def __init__(self, params: CliAgentParams) -> None:
         super().__init__(params)
@@ -71,6 +72,16 @@ class CliAgent(Harness[CliAgentParams, CliSession]):
         except ConfigurationError as error:
             return f"agent {self._agent.id!r}: {error}"
         return model_problem(model)
+
+    def task_problem(self, task: TaskSpec) -> str | None:
+        """MCP servers can be used by an agent whose description says how it is told of them."""
+        dialect = self._agent.mcp
+        if task.mcp_servers and dialect is None:
+            return f"brings MCP servers, and the description of agent {self._agent.id!r} does not say how to use them"
+        for server in task.mcp_servers:
+            if dialect is not None and server.transport not in dialect.transports:
+                return f"brings MCP server {server.name!r}, and agent {self._agent.id!r} does not speak {server.transport}"
+        return super().task_problem(task.model_copy(update={"mcp_servers": []}))
 
     def run_hosts(self, environment_id: str, worker_host: str | None) -> list[str]:
         """The addresses that the model proxy may get. Raises ``UsageError`` when it would be unreachable."""
@@ -99,7 +110,7 @@ class CliAgent(Harness[CliAgentParams, CliSession]):
         self, env: EnvironmentSession, request: RunRequest, plan: HarnessPlan, context: AttemptContext
     ) -> CliSession:
         del plan
-        execution = f"a{context.attempt}-e{context.execution}"
+        execution = context.label
         directories = await find_directories(env, self.params.install_dir, execution, None)
         if self.params.install == "auto":
             # The installation gets neither the task nor the key.
@@ -160,7 +171,14 @@ class CliAgent(Harness[CliAgentParams, CliSession]):
             workdir = prepared.input.workspace or env.workdir
             directories = Directories(session.directories.install, session.directories.run, workdir)
             surroundings = surroundings_of(
-                self._agent, protocol, directories, model, key, prompt_of(prepared)
+                self._agent,
+                protocol,
+                directories,
+                model,
+                key,
+                prompt_of(prepared),
+                servers=prepared.input.mcp_servers,
+                skills_dir=prepared.input.skills_dir or "",
             )
             await surroundings.write_files(env)
             await env.start_process(

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ....contracts.environment import EnvironmentSession
 from ....contracts.errors import StageFailure
 from ....contracts.issues import IssueCode, IssuePhase
 from ....contracts.request import ModelProtocol, ModelSpec
-from ....contracts.task import Message, PreparedTask
+from ....contracts.task import McpServer, Message, PreparedTask
 from ...models.endpoint import base_url_of, endpoint_url
 from .description import AgentDescription, filled_in
+from .mcp import servers_text
 
 NO_KEY = "no-key"
 """For endpoints without one: many agents refuse to start without any."""
@@ -59,6 +61,8 @@ class Surroundings:
     directories: Directories
     values: dict[str, str]
     """With the key: never stored, never shown."""
+    servers: Sequence[McpServer] = ()
+    skills_dir: str = ""
 
     def __repr__(self) -> str:
         return f"Surroundings({self.description.id!r})"
@@ -73,6 +77,8 @@ class Surroundings:
             "AGENT_MODEL": self.values["model"],
             "AGENT_BASE_URL": self.values["base_url"],
             "AGENT_VERSION": version,
+            "AGENT_MCP_SERVERS": str(len(self.servers) or ""),
+            "AGENT_SKILLS_DIR": self.skills_dir,
             **{name: filled_in(text, self.values) for name, text in described.items()},
             **more,
         }
@@ -81,6 +87,8 @@ class Surroundings:
         """The prompt and the agent's configuration; writing them twice changes nothing."""
         await env.write(self.directories.prompt_file, self.values["prompt"].encode("utf-8", "replace"))
         escaped = {name: json.dumps(value)[1:-1] for name, value in self.values.items() if name != "api_key"}
+        if self.description.mcp is not None:
+            escaped["mcp_servers"] = servers_text(self.description.mcp, self.servers)
         for file in self.description.files:
             content = filled_in(file.content, escaped)
             await env.write(f"{self.directories.run}/{file.path}", content.encode())
@@ -93,6 +101,9 @@ def surroundings_of(
     model: ModelSpec,
     api_key: str,
     prompt: str,
+    *,
+    servers: Sequence[McpServer] = (),
+    skills_dir: str = "",
 ) -> Surroundings:
     """Put together what the agent is told."""
     url = str(endpoint_url(base_url_of(model, protocol), protocol))
@@ -108,7 +119,7 @@ def surroundings_of(
         "run_dir": directories.run,
         "workdir": directories.work,
     }
-    return Surroundings(description, protocol, directories, values)
+    return Surroundings(description, protocol, directories, values, servers, skills_dir)
 
 
 def prompt_of(prepared: PreparedTask) -> str:

@@ -42,6 +42,8 @@ class TerminalAgent(Harness[TerminalAgentParams, TerminalSession]):
     description = "A small agent with the tools bash, read, write and finish; runs in any environment."
     Params = TerminalAgentParams
     parallel_attempts_safe = True
+    steps_safe = True
+    takes_conversation = True
     quick_hooks = frozenset({"start_session", "collect_result", "close_session"})
 
     def supports(self, environment: EnvironmentSpec, model: ModelSpec) -> str | None:
@@ -75,7 +77,7 @@ class TerminalAgent(Harness[TerminalAgentParams, TerminalSession]):
             env,
             self.params,
             workdir=prepared.input.workspace or env.workdir,
-            prefix=f"terminal-a{context.attempt}-e{context.execution}",
+            prefix=f"terminal-{context.label}",
         )
         async with client_for_attempt(model, context, answered=len(session.state.turns)) as client:
             loop = AgentLoop(

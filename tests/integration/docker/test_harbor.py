@@ -10,7 +10,7 @@ from typing import Any
 from command_line import CommandLine
 from compose_services import write_compose
 from docker_engine import IMAGE, containers_of, require_engine
-from harbor_tasks import IMAGES, SERVICES, make_task
+from harbor_tasks import IMAGES, SERVICES, STEPPED_IMAGES, make_task
 
 
 def run_harbor(
@@ -91,4 +91,17 @@ def test_a_service_that_died_is_an_error_beside_the_score(command_line: CommandL
     assert "service 'db' of the task ended with status 5" in issue["message"]
     assert found["task"]["metrics"]["reward"] == 1.0
     assert "last words" in (run_dir / issue["message"].partition("its log: ")[2]).read_text(encoding="utf-8")
+    assert left_of(run_dir) == []
+
+
+def test_a_process_of_an_earlier_step_grades_no_later_one(command_line: CommandLine) -> None:
+    require_engine()
+    run_dir, found = run_harbor(command_line, "oracle", STEPPED_IMAGES, "stepped")
+    planter = found["planter"]
+    assert [(step["name"], step["metrics"]["reward"], step["final_answer"]) for step in planter["steps"]] == [
+        ("plant", 0.5, "agent"),
+        ("reap", 0.25, "agent"),
+        ("again", 0.0, "agent"),
+    ]
+    assert (planter["metrics"], planter["issues"]) == ({"reward": 0.25, "correct": False}, [])
     assert left_of(run_dir) == []

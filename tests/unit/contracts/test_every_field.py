@@ -26,7 +26,8 @@ WRONG = [{"no such key": {"a": [1]}}, [[1]], "\t", -7, 0.5, True]
 ANYTHING = {
     *("AnalysisFinding.value", "AttemptCheckpoint.ground_truth", "AttemptRecord.final_answer"),
     *("Observation.content", "PreparedTask.ground_truth", "RunResult.final_answer", "RunResult.ground_truth"),
-    *("TaskRecord.ground_truth", "TaskSpec.ground_truth", "ToolCall.arguments", "TrajectoryStep.message"),
+    *("StepResult.final_answer", "TaskRecord.ground_truth", "TaskSpec.ground_truth", "ToolCall.arguments"),
+    "TrajectoryStep.message",
 }
 """Fields that hold any JSON value, because a benchmark's author says what is in them."""
 

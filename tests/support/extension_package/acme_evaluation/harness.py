@@ -44,13 +44,14 @@ class CliAgent(Harness[CliAgentParams, Run]):
     description = "A command-line agent inside the environment"
     Params = CliAgentParams
     parallel_attempts_safe = True
+    steps_safe = True
     default_run_timeout_seconds = 1800.0
 
     async def start_session(
         self, env: EnvironmentSession, request: RunRequest, plan: HarnessPlan, context: AttemptContext
     ) -> Run:
         # The id follows from the execution: after a crash the next worker looks for the same one.
-        return Run(env, f"agent-a{context.attempt}-e{context.execution}")
+        return Run(env, f"agent-{context.label}")
 
     async def execute_task(
         self,

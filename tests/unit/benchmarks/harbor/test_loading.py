@@ -79,8 +79,12 @@ async def test_the_same_task_in_another_place_is_the_same_task(tmp_path: Path) -
         ("[environment]\nmemory = 'much'", "'much' is not a size"),
         ("[environment]\nworkdir = 'app'", "'environment.workdir'"),
         ("[environment]\nos = 'windows'", "only linux is supported"),
-        ("[[steps]]\nname = 'one'", "tasks of several steps are not supported"),
-        ("[[environment.mcp_servers]]\nname = 'x'", "mcp_servers is not supported"),
+        ("[[environment.mcp_servers]]\nname = 'x'", "transport 'sse' needs a url"),
+        ("[[environment.mcp_servers]]\nname = 'x y'\nurl = 'http://x'", "name"),
+        (
+            "[[environment.mcp_servers]]\nname = 'x'\nurl = 'http://x'\nheaders = {A = 'b'}",
+            "environment.mcp_servers: headers are not supported",
+        ),
         ("schema_version = '2.0'", "schema version '2.0' is not one of 1.x"),
         ("artifacts = ['/app/../etc']", "without '..'"),
         ("artifacts = [{source = '/x', destination = '../x'}]", "must stay below the artifact directory"),
@@ -240,11 +244,12 @@ async def test_environments_are_made_as_the_task_says_and_a_verifier_may_have_it
 
 
 async def test_a_compose_file_becomes_part_of_how_the_environment_is_made(tmp_path: Path) -> None:
-    make_task(tmp_path / "t", environment__Dockerfile="FROM x\n", environment__compose_dot_yaml=SERVICES)
+    make_task(tmp_path / "t", environment__Dockerfile="FROM x\n")
+    (tmp_path / "t/environment/docker-compose.yaml").write_text(SERVICES)
     benchmark = Harbor(HarborParams(path=str(tmp_path)))
     [task] = await benchmark.load_tasks(request_on("docker"))
     plan = benchmark.build_plan(task, request_on("docker"))
-    assert plan.setup.compose_file == f"{tmp_path}/t/environment/compose.yaml"
+    assert plan.setup.compose_file == f"{tmp_path}/t/environment/docker-compose.yaml"
     assert plan.setup.build_context == f"{tmp_path}/t/environment"
     assert str(tmp_path) not in task.model_dump_json()
 
@@ -306,3 +311,20 @@ async def test_a_repository_that_cannot_be_had_is_named(tmp_path: Path) -> None:
 def test_addresses_that_could_run_something_are_refused(address: str) -> None:
     with pytest.raises(ValueError, match="must begin with https://"):
         HarborParams(git=address)
+
+
+@pytest.mark.parametrize("name", ["docker-compose.yml", "compose.yaml"])
+async def test_a_compose_file_that_the_task_is_about_starts_no_services(tmp_path: Path, name: str) -> None:
+    make_task(tmp_path / "t", environment__Dockerfile="FROM x\n")
+    (tmp_path / "t/environment" / name).write_text("services: {web: {ports: ['${PORT}:80']}}\n")
+    [task] = await load(tmp_path)
+    request = request_on("docker")
+    plan = Harbor(HarborParams(path=str(tmp_path))).build_plan(task, request)
+    assert plan.setup.compose_file is None and plan.setup.build_context == f"{tmp_path}/t/environment"
+
+
+async def test_a_command_that_collects_works_as_the_user_that_it_names(tmp_path: Path) -> None:
+    commands = "[[verifier.collect]]\ncommand = 'a'\nuser = 'root'\n[[verifier.collect]]\ncommand = 'b'\n"
+    make_task(tmp_path / "t", commands)
+    [task] = await load(tmp_path)
+    assert [command.user for command in task.artifact_collect] == ["root", None]

@@ -1,0 +1,2 @@
+#!/bin/sh
+cp text.txt /logs/artifacts/text.txt

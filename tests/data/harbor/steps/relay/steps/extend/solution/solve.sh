@@ -1,0 +1,3 @@
+#!/bin/sh
+cat given.txt >> log.txt
+echo extended

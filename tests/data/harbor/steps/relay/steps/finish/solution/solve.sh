@@ -1,0 +1,3 @@
+#!/bin/sh
+grep -c . log.txt > count.txt
+echo finished

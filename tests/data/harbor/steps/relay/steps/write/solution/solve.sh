@@ -1,0 +1,3 @@
+#!/bin/sh
+echo one > log.txt
+echo wrote
