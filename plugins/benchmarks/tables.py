@@ -8,9 +8,8 @@ from pathlib import Path
 import orjson
 
 from ...contracts.errors import DatasetError
+from ...contracts.extras import install_command
 from .jsonl import NumberedRow, RowT, parse_row, read_jsonl
-
-INSTALL = "pip install 'agentcompass[parquet]'"
 
 
 def read_rows(path: str | Path, model: type[RowT]) -> list[NumberedRow[RowT]]:
@@ -41,7 +40,9 @@ def _parquet(source: Path) -> list[object]:
         parquet = importlib.import_module("pyarrow.parquet")
         arrow = importlib.import_module("pyarrow")
     except ImportError as error:
-        raise DatasetError(f"reading {source.name} needs pyarrow ({error}): {INSTALL}") from None
+        raise DatasetError(
+            f"reading {source.name} needs pyarrow ({error}): {install_command('parquet')}"
+        ) from None
     try:
         rows: list[dict[str, object]] = parquet.ParquetFile(source).read().to_pylist()
     except arrow.ArrowException as error:
