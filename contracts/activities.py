@@ -200,6 +200,8 @@ class OpenEnvironmentInput(Contract):
     for_evaluation: bool = False
     not_before: float | None = None
     """The turn that a pool gave, in Unix seconds; ``None`` without a pool."""
+    quick: bool = False
+    """True when the provider declared its opening quick."""
 
 
 class OpenedEnvironment(Contract):
@@ -214,6 +216,8 @@ class PhaseInput(Contract):
 
     ref: ExecutionRef
     handle: EnvironmentHandle | None = None
+    quick: bool = False
+    """True when its hooks are declared quick: one that does not end soon has failed, whatever its budget."""
 
 
 class PhaseOutcome(Contract):

@@ -19,8 +19,10 @@ with workflow.unsafe.imports_passed_through():
     from ..contracts.activities import DISCARD_REQUEST, PREPARE_REQUEST, PreparedRequest, PrepareRequestInput
     from ..contracts.workflows import RequestInput, RequestState
     from .calls import bookkeeping, in_background
+    from .grace import Grace
 
 _DISCARD_PATCH = "a stopped preparation whose worker died is cleared up"
+_BOUND_PATCH = "a stopped preparation is not waited for without end"
 
 
 async def prepare(input: RequestInput, stopping: Callable[[], bool], slots: int) -> RequestState | None:
@@ -48,6 +50,16 @@ async def prepare(input: RequestInput, stopping: Callable[[], bool], slots: int)
     await workflow.wait_condition(lambda: preparing.done() or stopping())
     if not preparing.done():
         preparing.cancel()
+        if workflow.patched(_BOUND_PATCH):
+            # One that does not listen (it blocks its thread, or its worker) must not outlive the grace.
+            await workflow.wait(
+                [preparing], timeout=Grace(input.runtime.cleanup_grace_seconds).whole.total_seconds()
+            )
+            if not preparing.done():
+                # However that ends, nobody asks any more.
+                preparing.add_done_callback(lambda task: task.cancelled() or task.exception())
+                await _discard(argument)
+                return None
     try:
         prepared = await preparing
     except (FailureError, asyncio.CancelledError) as error:
@@ -57,7 +69,7 @@ async def prepare(input: RequestInput, stopping: Callable[[], bool], slots: int)
             if not (_was_lost(error) and workflow.patched(_DISCARD_PATCH)):
                 raise
             # What is cancelled gets no second try, in which it could clear up after itself.
-            await bookkeeping(DISCARD_REQUEST, argument, summary="remove what a dead worker had reserved")
+            await _discard(argument)
         return None
     return RequestState(
         run_dir=prepared.run_dir,
@@ -68,6 +80,10 @@ async def prepare(input: RequestInput, stopping: Callable[[], bool], slots: int)
         analyzes=prepared.analyzes,
         task_concurrency=slots,
     )
+
+
+async def _discard(argument: PrepareRequestInput) -> None:
+    await bookkeeping(DISCARD_REQUEST, argument, summary="remove what a dead worker had reserved")
 
 
 def _was_lost(error: BaseException) -> bool:
