@@ -41,6 +41,7 @@ from .cli.server_watch import keep_server
 from .cli.serving.addresses import ListenAddress
 from .cli.serving.deployment import UNVERSIONED_BUILD_ID, DeploymentVersion
 from .cli.serving.health import Health, serving_health
+from .cli.serving.loop_guard import LIMIT_VARIABLE, guarded_loop, loop_limit
 from .cli.serving.runtime import create_runtime
 from .cli.serving.tracing import tracing
 from .cli.worker_process import LaunchWorker
@@ -251,6 +252,7 @@ async def run_worker(options: WorkerOptions) -> None:
     """Serve until SIGTERM or SIGINT, or until the launch of ``options.until_closed`` is over."""
     share_arenas()
     set_up_logging()
+    limit = loop_limit(os.environ.get(LIMIT_VARIABLE))
     runtime = create_runtime(options.metrics_address)
     connection = await connect(data_converter=data_converter(), runtime=runtime)
     stop = asyncio.Event()
@@ -264,7 +266,7 @@ async def run_worker(options: WorkerOptions) -> None:
             serving = running_worker(
                 connection.client, options, interceptors=interceptors, metrics=runtime.metric_meter
             )
-            async with serving as services:
+            async with serving as services, guarded_loop(limit):
                 reaper = ReaperLoop(
                     Reaper(services, load_registry(), home_folder(), host_name()),
                     every_seconds=REAPER_SECONDS,

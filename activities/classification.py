@@ -77,6 +77,11 @@ def classify(error: BaseException, phase: Phase) -> Issue:
     return known_issue(error, phase) or _unclassified(error, phase)
 
 
+def overdue(phase: Phase) -> Classification:
+    """What it means that a hook of ``phase`` did not end in time."""
+    return _TIMEOUTS.get(phase, UNCLASSIFIED[phase])
+
+
 def known_issue(error: BaseException, phase: Phase) -> Issue | None:
     """The issue of an exception that says by itself what it is; ``None`` for any other."""
     for cause in _chain(error, implicit=False):

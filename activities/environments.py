@@ -58,7 +58,7 @@ class Environments:
         """Create the sandbox, or find the one that an earlier try created."""
         phase = Phase.EVALUATE_ENVIRONMENT if input.for_evaluation else Phase.OPEN_ENVIRONMENT
         turn = await self._take_place(input, phase) if input.pooled else None
-        async with phase_scope(self._services, input.ref, phase) as scope:
+        async with phase_scope(self._services, input.ref, phase, quick=input.quick) as scope:
             if not input.pooled:
                 await scope.enter(phase)
             spec = _spec_of(scope, input)
@@ -214,9 +214,10 @@ async def _opened(
         if not (limit.expired or limit.issue):
             raise
         message = f"the build budget of {seconds or 0:g} s (setup.build_timeout_seconds) is used up"
-        issue = limit.issue or make_issue(
+        spent = make_issue(
             Severity.FATAL, ISSUE_PHASES[scope.phase], IssueCode.ENVIRONMENT_OPEN_FAILED, message
         )
+        issue = limit.issue or limit.overdue or spent
         raise failed(issue, scope.context.issues) from None
 
 

@@ -38,7 +38,7 @@ class Evaluate:
     @activity_boundary
     async def evaluate(self, input: PhaseInput) -> PhaseOutcome:
         """Store the scored result durably before anything else happens."""
-        async with phase_scope(self._services, input.ref, Phase.EVALUATE) as scope:
+        async with phase_scope(self._services, input.ref, Phase.EVALUATE, quick=input.quick) as scope:
             done = scope.execution.find_scored()
             if done is not None:
                 return await self._concluded(scope, done)
@@ -84,7 +84,8 @@ class Evaluate:
                         scope.context,
                     )
         except TimeoutError:
-            issue = limit.issue or (evaluation_budget_issue(budget) if limit.expired else None)
+            spent = evaluation_budget_issue(budget) if limit.expired else None
+            issue = limit.issue or limit.overdue or spent
             if issue is None:
                 raise
             raise failed(issue, scope.context.issues) from None

@@ -23,14 +23,28 @@ from .analysis import AnalysisMeter, render_analysis
 from .boundary import activity_boundary
 from .classification import describe, make_issue, one_line
 from .heartbeat import heartbeating
-from .metrics import RunFacts, UsageMeter, build_report, headline, observe_task, render_summary
+from .metrics import (
+    UNCLASSIFIED_RECORD,
+    UNREADABLE_RECORD,
+    RunFacts,
+    UsageMeter,
+    build_report,
+    damaged_records,
+    headline,
+    observe_task,
+    render_summary,
+)
 from .results import of_type
 from .services import Services
-from .store import EventSource, RunStore, open_store, read_snapshot, run_log_scope
+from .store import (
+    EventSource,
+    RunStore,
+    UnclassifiedRecordError,
+    open_store,
+    read_snapshot,
+    run_log_scope,
+)
 from .store.progress import open_progress
-
-UNREADABLE_RECORD = "record_unreadable"
-"""Why a report leaves out a task that has a record which cannot be read."""
 
 _log = logging.getLogger(__name__)
 
@@ -142,8 +156,10 @@ def unreadable(store: RunStore, task_id: str) -> Issue | None:
     try:
         store.task_record(task_id)
     except RecordError as error:
+        older = isinstance(error, UnclassifiedRecordError)
         message = str(error).replace(f"{store.run_dir}/", "")
-        return make_issue(Severity.ERROR, IssuePhase.EVALUATE, UNREADABLE_RECORD, message)
+        code = UNCLASSIFIED_RECORD if older else UNREADABLE_RECORD
+        return make_issue(Severity.ERROR, IssuePhase.EVALUATE, code, message)
     return None
 
 
@@ -152,6 +168,7 @@ def write_report(
 ) -> None:
     """``metrics.json`` and ``summary.md``; this with ``comparison.json``, where the run has one."""
     request = store.request()
+    others = info.reused_from.other_settings if info.reused_from else None
     facts = RunFacts(
         run_id=store.run_id,
         model=request.model.id,
@@ -162,6 +179,7 @@ def write_report(
         finished_at=info.finished_at or "",
         reused_tasks=reused_tasks(store),
         reused_from=info.reused_from.run_id if info.reused_from else "",
+        other_settings=others.note if others else "",
         error=info.error or "",
         agentcompass_version=__version__,
     )
@@ -210,6 +228,7 @@ def request_result(store: RunStore, key: str, status: str, report: MetricReport,
     request = store.request()
     headline = report.headline()
     counts, progress = report.counts, read_snapshot(store.run_dir)
+    damaged = len(damaged_records(report))
     return RequestResult(
         key=key,
         run_id=store.run_id,
@@ -230,5 +249,6 @@ def request_result(store: RunStore, key: str, status: str, report: MetricReport,
         value=headline.value if headline else None,
         reference_value=headline.reference_value if headline else None,
         error=error,
-        exit_code=0 if status == "completed" else 1,
+        damaged_records=damaged,
+        exit_code=0 if status == "completed" and not damaged else 1,
     )

@@ -84,26 +84,53 @@ def _log_abandoned(name: str) -> None:
     _log.warning("%s does not end although it was cancelled; it is left to itself", name)
 
 
+_in_loop: dict[asyncio.Task[Any], tuple[str, Callable[[], None]]] = {}
+"""Hooks that run in an event loop, and who is to hear when one of them blocks it."""
+
+
+def _nobody() -> None:
+    pass
+
+
+def note_blocking_hook(loop: asyncio.AbstractEventLoop) -> str:
+    """Tell whoever called the hook that is running in ``loop`` right now, from another thread, that it blocks.
+
+    Returns the hook's name, empty when what runs is no hook.
+    """
+    task = asyncio.current_task(loop)
+    found = _in_loop.get(task) if task is not None else None
+    if found is None:
+        return ""
+    name, blocks = found
+    try:
+        blocks()
+    except OSError as error:
+        _log.warning("it is not noted that %s blocks its worker: %s", name, error)
+    return name
+
+
 async def call_hook(
     hook: Hook[T],
     *arguments: Any,
     abandoned: Callable[[str], None] = _log_abandoned,
-    patience: float = PATIENCE_SECONDS,
+    blocks: Callable[[], None] = _nobody,
+    patience: float | None = None,
 ) -> T:
-    """Call a hook. ``abandoned`` hears the name of one that was cancelled and does not end.
+    """Call a hook. ``abandoned`` hears the name of one that was cancelled and does not end, ``blocks`` is called
+    from another thread before the worker ends because the hook blocks its event loop.
 
     Raises ``ApplicationError`` (``hooks_do_not_end``, to be tried again elsewhere or later) when so many threads
     of this process were abandoned that it starts no other one.
     """
     # The hook's exit must come out here: raised through a task, it would end the event loop.
-    call: _Call[T] = _ThreadCall(hook, arguments) if is_blocking(hook) else _TaskCall(hook, arguments)
+    call: _Call[T] = _ThreadCall(hook, arguments) if is_blocking(hook) else _TaskCall(hook, arguments, blocks)
     done = call.start()
     try:
         await asyncio.wait([done])
     except asyncio.CancelledError:
         call.cancel()
         try:
-            await asyncio.wait([done], timeout=patience)
+            await asyncio.wait([done], timeout=PATIENCE_SECONDS if patience is None else patience)
         finally:
             if not done.done():
                 call.abandon()
@@ -148,8 +175,14 @@ class _Call(abc.ABC, Generic[T]):
 class _TaskCall(_Call[T]):
     """In this event loop."""
 
+    def __init__(self, hook: Hook[T], arguments: tuple[Any, ...], blocks: Callable[[], None]) -> None:
+        super().__init__(hook, arguments)
+        self._blocks = blocks
+
     def start(self) -> asyncio.Future[None]:
         self._task = asyncio.create_task(self._run())
+        _in_loop[self._task] = (getattr(self._hook, "__name__", "a hook"), self._blocks)
+        self._task.add_done_callback(lambda task: _in_loop.pop(task, None))
         return self._task
 
     def cancel(self) -> None:

@@ -28,7 +28,12 @@ def plan_digest(plan: ExecutionPlan) -> str:
     return _digest(plan, _IDENTITY_FIELDS)
 
 
-def unscored_identity(task_digest: str, plan: ExecutionPlan) -> Identity:
+def attempt_identity(task_digest: str, plan: ExecutionPlan, settings_digest: str) -> Identity:
+    """The identity of a finished attempt."""
+    return Identity(task_digest=task_digest, plan_digest=plan_digest(plan), settings_digest=settings_digest)
+
+
+def unscored_identity(task_digest: str, plan: ExecutionPlan, settings_digest: str = "") -> Identity:
     """The identity of an execution that waits for its evaluation.
 
     A fresh verifier may get other resources than the agent had: they are no part of it then.
@@ -36,7 +41,8 @@ def unscored_identity(task_digest: str, plan: ExecutionPlan) -> Identity:
     fields = _IDENTITY_FIELDS
     if plan.evaluation_environment_mode is EvaluationMode.FRESH:
         fields = {**fields, "environment": {"id": True, "setup": _SETUP}}
-    return Identity(task_digest=task_digest, plan_digest=_digest(plan, fields))
+    digest = _digest(plan, fields)
+    return Identity(task_digest=task_digest, plan_digest=digest, settings_digest=settings_digest)
 
 
 def _digest(plan: ExecutionPlan, fields: dict[str, Any]) -> str:

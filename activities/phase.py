@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import time
 from collections.abc import AsyncIterator, Awaitable, Iterator
 from concurrent.futures import Future
@@ -35,7 +36,7 @@ from .phase_limit import PhaseLimit
 from .services import RequestComponents, Services, build_environment, resolve_variables
 from .store import EventSource, ExecutionStore, RunStore, run_log_scope
 from .store.progress import open_progress
-from .tries import count_quick_try
+from .tries import count_quick_try, refuse_blocking
 
 T = TypeVar("T")
 
@@ -59,6 +60,8 @@ class PhaseScope:
     plan: ExecutionPlan
     context: PhaseContext
     leases: Leases
+    quick: bool = False
+    """Whether its hooks are declared quick."""
     timings: dict[str, float] = field(default_factory=dict)
     posted: list[Future[None]] = field(default_factory=list)
     """Events on their way to the disk."""
@@ -93,7 +96,8 @@ class PhaseScope:
 
     async def call(self, hook: Hook[T], *arguments: Any) -> T:
         """Call a hook; one that does not end when it has to is left behind, and a WARNING says so."""
-        return await call_hook(hook, *arguments, abandoned=self._note_abandoned)
+        blocks = functools.partial(self.execution.count_block, self.phase.value)
+        return await call_hook(hook, *arguments, abandoned=self._note_abandoned, blocks=blocks)
 
     def _note_abandoned(self, name: str) -> None:
         self.context.report_issue(
@@ -122,9 +126,10 @@ class PhaseScope:
             async with limit:
                 yield
         except TimeoutError:
-            if limit.issue is None:
+            ended = limit.issue or limit.overdue
+            if ended is None:
                 raise
-            raise failed(limit.issue, self.context.issues) from None
+            raise failed(ended, self.context.issues) from None
 
     async def settle(self) -> None:
         """Wait for the events on their way, unless :func:`settled_together` does.
@@ -241,7 +246,7 @@ async def _settle(run_dir: str, posted: list[Future[None]]) -> None:
 
 @contextlib.asynccontextmanager
 async def phase_scope(
-    services: Services, ref: ExecutionRef, phase: Phase, *, waits: bool = False
+    services: Services, ref: ExecutionRef, phase: Phase, *, quick: bool = False, waits: bool = False
 ) -> AsyncIterator[PhaseScope]:
     """Load what the phase needs, send its log lines to the run's log, and heartbeat meanwhile.
 
@@ -252,6 +257,7 @@ async def phase_scope(
         execution, task = store.execution(ref), store.task(ref.task_index)
         if _posted_together.get() is None:  # else all phases together are counted as one step
             count_quick_try(execution, phase.value)
+        refuse_blocking(execution, phase)
         context = PhaseContext(ref, phase, execution, spent_seconds=spent_so_far())
         scope = PhaseScope(
             services=services,
@@ -265,6 +271,7 @@ async def phase_scope(
             plan=execution.load_plan(),
             context=context,
             leases=Leases(store.environments, context.log),
+            quick=quick,
         )
         scope.context.on_step = lambda step: services.metrics.model_calls(scope.components.request, [step])
         beating = heartbeating(lambda: scope.context.spent_seconds, seldom=waits)

@@ -8,18 +8,25 @@ from typing import Protocol, Self
 
 from ..contracts.ending import OperatorEnd, ended_issue
 from ..contracts.issues import Issue
-from .classification import tidy
+from ..contracts.phases import ISSUE_PHASES, Phase
+from .classification import make_issue, overdue, tidy
 from .context import PhaseContext
 
 POLL_SECONDS = 1.0
 """How soon an operator's decision is seen. It lies in the run directory: a worker that takes the phase
 over after another one died finds it there, too."""
 
+QUICK_SECONDS = 60.0
+"""What a hook may take that is declared to end within about a second. A smaller budget wins."""
+
 
 class LimitedPhase(Protocol):
     """What a limit must know of its phase; see ``PhaseScope``."""
 
     context: PhaseContext
+    phase: Phase
+    quick: bool
+    """Whether its hooks are declared quick."""
 
     def operator_end(self) -> OperatorEnd | None:
         """An operator's decision to end this phase, if there is one."""
@@ -30,13 +37,24 @@ class PhaseLimit:
     """An asynchronous context manager that ends its block with ``TimeoutError``.
 
     ``seconds`` is what is left of the budget, ``None`` without one; waiting that is not charged
-    (``AttemptContext.wait_uncharged``) moves its end. Afterwards :attr:`issue` is the operator's
-    decision, if it was that, and :attr:`expired` says whether it was the budget.
+    (``AttemptContext.wait_uncharged``) moves its end. Hooks that are declared quick get no more than
+    :data:`QUICK_SECONDS`. Afterwards :attr:`issue` is the operator's decision, if it was that,
+    :attr:`overdue` tells of a quick hook that did not end, and :attr:`expired` whether it was either of the limits.
+    ``phase`` is what an overdue hook is a failure of, by default the phase of the scope.
     """
 
-    def __init__(self, scope: LimitedPhase, seconds: float | None, *, endable: bool = True) -> None:
+    def __init__(
+        self,
+        scope: LimitedPhase,
+        seconds: float | None,
+        *,
+        endable: bool = True,
+        phase: Phase | None = None,
+    ) -> None:
         self._scope = scope
-        self._timeout = asyncio.timeout(seconds)
+        self._phase = phase or scope.phase
+        self._quick = scope.quick and (seconds is None or seconds > QUICK_SECONDS)
+        self._timeout = asyncio.timeout(QUICK_SECONDS if self._quick else seconds)
         self._endable = endable
         self._end: OperatorEnd | None = None
         self._watch: asyncio.Task[None] | None = None
@@ -47,8 +65,13 @@ class PhaseLimit:
         return None if self._end is None else tidy(ended_issue(self._end))
 
     @property
+    def overdue(self) -> Issue | None:
+        """That a hook which is declared quick did not end; ``None`` when it was not that."""
+        return overdue_issue(self._phase, QUICK_SECONDS) if self._quick and self.expired else None
+
+    @property
     def expired(self) -> bool:
-        """True when the budget was used up."""
+        """True when the time was used up."""
         return self._end is None and self._timeout.expired()
 
     async def __aenter__(self) -> Self:
@@ -98,3 +121,10 @@ class PhaseLimit:
             if self._decided():
                 self._timeout.reschedule(self._loop.time())
                 return
+
+
+def overdue_issue(phase: Phase, seconds: float) -> Issue:
+    """Hooks that are declared quick did not end: of the agent and the verifier that is a timeout as any other."""
+    found = overdue(phase)
+    message = f"{phase} is declared quick (quick_hooks) and did not end within {seconds:g} s"
+    return make_issue(found.severity, ISSUE_PHASES[phase], found.code, message)

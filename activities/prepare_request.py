@@ -31,7 +31,7 @@ from ..contracts.activities import (
 )
 from ..contracts.benchmark import Benchmark
 from ..contracts.errors import AgentCompassError, DatasetError, UsageError
-from ..contracts.records import RunInfo
+from ..contracts.records import OtherSettings, RunInfo
 from ..contracts.request import AttemptStrategy, RunRequest
 from ..contracts.task import TaskSpec
 from .analysis import select_analyzers
@@ -170,6 +170,7 @@ class PrepareRequest:
         if source is not None:
             success_of = success_reader(components.benchmark.metric_contract)
             report = await take_over(components, store, source, success_of)
+            await in_settled_thread(_tell_settings, store, source, report)
         event = EventSource.of(store.request_state()).reuse_loaded(
             reused_tasks=report.reused_tasks,
             tasks_to_run=report.tasks_to_run,
@@ -206,6 +207,15 @@ class PrepareRequest:
         store = self._services.store(input.run_dir)
         success_of = success_reader(self._services.components(input.run_dir).benchmark.metric_contract)
         return await asyncio.to_thread(requeue_failed, store, input, success_of)
+
+
+def _tell_settings(store: RunStore, source: ReuseSource, report: ReuseReport) -> None:
+    """``run_info.json`` says which results were made with other settings; whoever reads a number has to know."""
+    if not report.other_settings_attempts:
+        return
+    others = OtherSettings(attempts=report.other_settings_attempts, differences=report.other_settings)
+    told = source.reused_from.model_copy(update={"other_settings": others})
+    store.files.start_run_info(store.files.run_info().model_copy(update={"reused_from": told}))
 
 
 def _log_start(input: PrepareRequestInput, store: RunStore, tasks: int) -> None:

@@ -31,7 +31,7 @@ class PrepareTask:
     async def prepare_task(self, input: PhaseInput) -> PhaseOutcome:
         """Store the prepared task for the phases that follow."""
         assert input.handle is not None
-        async with phase_scope(self._services, input.ref, Phase.PREPARE_TASK) as scope:
+        async with phase_scope(self._services, input.ref, Phase.PREPARE_TASK, quick=input.quick) as scope:
             await scope.enter(Phase.PREPARE_TASK)
             with scope.hooks():
                 env = await scope.attach(input.handle)

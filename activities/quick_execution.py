@@ -7,6 +7,7 @@ lies between them is left out: five round trips through the workflow.
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass, field
 
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
@@ -22,14 +23,15 @@ from ..contracts.activities import (
     environment_id,
 )
 from ..contracts.environment import EnvironmentHandle
-from ..contracts.issues import Issue, IssueCode, IssuePhase, Severity
+from ..contracts.issues import Issue, Severity
+from ..contracts.phases import Phase
 from ..contracts.request import EvaluationMode
 from ..contracts.result import TaskStatus
 from .boundary import activity_boundary
-from .classification import make_issue
 from .environments import Environments
 from .evaluate import Evaluate
 from .phase import settled_together
+from .phase_limit import overdue_issue
 from .prepare_task import PrepareTask
 from .run_phase import RunPhase
 from .services import Services
@@ -37,7 +39,15 @@ from .tries import count_quick_try
 
 STEP = "execution"
 LIMIT_SECONDS = 90.0
-"""A hook that hangs is a failed execution. The engine's own limits come later, and end in another try."""
+"""For all phases together, beside the limit of each. The engine's own limits come later, and end in another try."""
+
+
+@dataclass
+class Steps:
+    """How far an execution is, and what it came to so far."""
+
+    done: QuickExecution = field(default_factory=QuickExecution)
+    phase: Phase = Phase.OPEN_ENVIRONMENT
 
 
 class QuickExecutions:
@@ -60,46 +70,55 @@ class QuickExecutions:
     @activity_boundary
     async def first_execution(self, input: ExecutionRef) -> QuickExecution:
         """The same without counting the try, for an attempt that has just been planned for the first time."""
-        done = QuickExecution()
+        steps = Steps()
         limit = asyncio.timeout(LIMIT_SECONDS)
         try:
             async with settled_together(input.run_dir), limit:
-                await self._execute(input, done)
+                await self._execute(input, steps)
         except TimeoutError:
             if not limit.expired():
                 raise
-            message = f"its phases are declared quick and did not end within {LIMIT_SECONDS:g} s"
-            _add(done, make_issue(Severity.FATAL, IssuePhase.RUN, IssueCode.WORKER_LOST, message))
-        return done
+            _add(steps.done, overdue_issue(steps.phase, LIMIT_SECONDS))
+        return steps.done
 
-    async def _execute(self, input: ExecutionRef, done: QuickExecution) -> None:
+    async def _execute(self, input: ExecutionRef, steps: Steps) -> None:
         plan = self._services.store(input.run_dir).execution(input).load_plan()
         try:
             evaluated_inside = plan.evaluation_environment_mode is EvaluationMode.REUSE
-            await self._with_environment(input, done, evaluate=evaluated_inside)
-            if not evaluated_inside and _scorable(done):
-                _note(done, await self._evaluate.evaluate(PhaseInput(ref=input)))
+            await self._with_environment(input, steps, evaluate=evaluated_inside)
+            if not evaluated_inside and _scorable(steps.done):
+                await self._judge(PhaseInput(ref=input, quick=True), steps)
         except ApplicationError as error:
             for issue in issues_of(error):
-                _add(done, issue)
+                _add(steps.done, issue)
 
-    async def _with_environment(self, ref: ExecutionRef, done: QuickExecution, *, evaluate: bool) -> None:
+    async def _judge(self, phase: PhaseInput, steps: Steps) -> None:
+        steps.phase = Phase.EVALUATE
+        _note(steps.done, await self._evaluate.evaluate(phase))
+
+    async def _with_environment(self, ref: ExecutionRef, steps: Steps, *, evaluate: bool) -> None:
         plan = self._services.store(ref.run_dir).execution(ref).load_plan()
         # What a failed opening left is removed by its id, and the provider wants to be named.
         handle = EnvironmentHandle(provider=plan.environment.id, id=environment_id(ref))
         try:
-            handle = (await self._environments.open_environment(OpenEnvironmentInput(ref=ref))).handle
-            phase = PhaseInput(ref=ref, handle=handle)
-            _note(done, await self._prepare.prepare_task(phase))
-            harness_free = self._services.components(ref.run_dir).harness is None
-            outcome = await (self._run.run_task(phase) if harness_free else self._run.run_harness(phase))
-            _note(done, outcome)
-            done.has_result = outcome.status != TaskStatus.SKIPPED
-            if evaluate and _scorable(done):
-                _note(done, await self._evaluate.evaluate(phase))
+            opening = OpenEnvironmentInput(ref=ref, quick=True)
+            handle = (await self._environments.open_environment(opening)).handle
+            phase = PhaseInput(ref=ref, handle=handle, quick=True)
+            steps.phase = Phase.PREPARE_TASK
+            _note(steps.done, await self._prepare.prepare_task(phase))
+            await self._work(phase, steps)
+            if evaluate and _scorable(steps.done):
+                await self._judge(phase, steps)
         finally:
             # Shielded: a cancelled attempt leaves no environment behind.
-            await asyncio.shield(asyncio.ensure_future(self._close(ref, handle, done)))
+            await asyncio.shield(asyncio.ensure_future(self._close(ref, handle, steps.done)))
+
+    async def _work(self, phase: PhaseInput, steps: Steps) -> None:
+        harness_free = self._services.components(phase.ref.run_dir).harness is None
+        steps.phase = Phase.RUN_TASK if harness_free else Phase.RUN_HARNESS
+        outcome = await (self._run.run_task(phase) if harness_free else self._run.run_harness(phase))
+        _note(steps.done, outcome)
+        steps.done.has_result = outcome.status != TaskStatus.SKIPPED
 
     async def _close(self, ref: ExecutionRef, handle: EnvironmentHandle, done: QuickExecution) -> None:
         try:

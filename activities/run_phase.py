@@ -18,6 +18,7 @@ from ..contracts.result import RunResult, Trajectory
 from ..contracts.task import PreparedTask
 from .boundary import activity_boundary, failed
 from .classification import describe, known_issue, make_issue, tidy
+from .deliverables import warn_of_missing_files
 from .hook_calls import HOOK_FAILURES, raise_if_cancelled
 from .phase import PhaseScope, phase_scope
 from .phase_limit import PhaseLimit
@@ -43,21 +44,23 @@ class RunPhase:
     @activity_boundary
     async def run_harness(self, input: PhaseInput) -> PhaseOutcome:
         """Start a session, execute the task, collect, close."""
-        async with phase_scope(self._services, input.ref, Phase.RUN_HARNESS) as scope:
+        async with phase_scope(self._services, input.ref, Phase.RUN_HARNESS, quick=input.quick) as scope:
             done = scope.execution.find_result()
             if done is not None:
                 return outcome_of(done)
             assert input.handle is not None and scope.components.harness is not None
             with scope.hooks(Phase.START_HARNESS):
                 env = await scope.attach(input.handle)
-            result = await _HarnessRun(scope, env, scope.components.harness).run()
+            run = _HarnessRun(scope, env, scope.components.harness)
+            result = await run.run()
+            await warn_of_missing_files(scope, env, run.prepared, result)
             return await save_result(scope, result)
 
     @activity.defn(name=RUN_TASK.name)
     @activity_boundary
     async def run_task(self, input: PhaseInput) -> PhaseOutcome:
         """Let a harness-free benchmark run its task."""
-        async with phase_scope(self._services, input.ref, Phase.RUN_TASK) as scope:
+        async with phase_scope(self._services, input.ref, Phase.RUN_TASK, quick=input.quick) as scope:
             done = scope.execution.find_result()
             if done is not None:
                 return outcome_of(done)
@@ -68,6 +71,7 @@ class RunPhase:
                 env = await scope.attach(input.handle)
                 await switch_to_run_policy(scope, env)
             result = await _run_free(scope, env, prepared)
+            await warn_of_missing_files(scope, env, prepared, result)
             return await save_result(scope, result)
 
 
@@ -105,7 +109,7 @@ class _HarnessRun:
         self._harness = harness
         self._request = scope.components.request
         self._plan = scope.plan.harness_plan
-        self._prepared: PreparedTask = scope.execution.load_prepared()
+        self.prepared: PreparedTask = scope.execution.load_prepared()
         self._ended: Issue | None = None
         """An operator's decision to go on with what there is."""
 
@@ -119,7 +123,9 @@ class _HarnessRun:
         except (TimeoutError, ApplicationError):
             ended = limit.issue or self._ended
             if ended is None:
-                raise
+                if limit.overdue is None:
+                    raise
+                raise failed(limit.overdue, scope.context.issues) from None
             await end_agent(scope, self._env)
             return blank_result(scope).with_issues([ended])
         try:
@@ -137,7 +143,7 @@ class _HarnessRun:
         it is started once more, to collect, and within the budget for that."""
         end = self._scope.operator_end()
         if end is None:
-            return PhaseLimit(self._scope, None)
+            return PhaseLimit(self._scope, None, phase=Phase.START_HARNESS)
         self._ended = tidy(ended_issue(end))
         seconds = self._scope.plan.budgets.harness_result_timeout_seconds
         return PhaseLimit(self._scope, seconds, endable=False)
@@ -160,7 +166,7 @@ class _HarnessRun:
                 await scope.call(
                     self._harness.execute_task,
                     session,
-                    self._prepared,
+                    self.prepared,
                     self._request,
                     self._plan,
                     scope.context,
@@ -185,7 +191,7 @@ class _HarnessRun:
                 collected = await scope.call(
                     self._harness.collect_result,
                     session,
-                    self._prepared,
+                    self.prepared,
                     self._request,
                     self._plan,
                     scope.context,
@@ -193,7 +199,7 @@ class _HarnessRun:
             result = checked_result(collected, "collect_result", scope.execution.add_diagnostics)
         except HOOK_FAILURES as error:
             raise_if_cancelled(error)
-            found.append(result_budget_issue(seconds) if limit.expired else self._collection_issue(error))
+            found.append(_late_collection(limit, seconds) or self._collection_issue(error))
             result = blank_result(scope)
         if self._ended is not None:
             found = [at_most_error(issue) for issue in found]
@@ -234,9 +240,18 @@ class _Timed:
 
 def _issue_of(scope: PhaseScope, error: BaseException, limit: PhaseLimit) -> Issue:
     """Why the agent did not come to its end by itself."""
-    if limit.issue is not None:
-        return limit.issue
+    ended = limit.issue or limit.overdue
+    if ended is not None:
+        return ended
     return budget_issue(scope.plan.budgets.run_timeout_seconds) if limit.expired else scope.note(error)
+
+
+def _late_collection(limit: PhaseLimit, seconds: float) -> Issue | None:
+    """The collection that did not end in time; ``None`` when it was not that."""
+    if limit.overdue is not None:
+        code = IssueCode.RESULT_COLLECTION_FAILED
+        return make_issue(Severity.FATAL, IssuePhase.COLLECT, code, limit.overdue.message)
+    return result_budget_issue(seconds) if limit.expired else None
 
 
 def _with_recorded_steps(scope: PhaseScope, result: RunResult) -> RunResult:

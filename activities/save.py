@@ -19,12 +19,13 @@ from ..contracts.activities import (
 from ..contracts.issues import Issue, Severity
 from ..contracts.metrics import MetricContract, MetricKind
 from ..contracts.phases import Phase
-from ..contracts.records import AttemptCheckpoint, AttemptRecord, Identity, ProgressEvent, RetryRecord
+from ..contracts.records import AttemptCheckpoint, AttemptRecord, ProgressEvent, RetryRecord
 from ..contracts.result import RunResult, TaskStatus
 from ..contracts.retries import RetryScope
 from ..contracts.task import TaskSpec
 from .boundary import activity_boundary
-from .identity import plan_digest
+from .identity import attempt_identity
+from .reuse.settings import settings_digest
 from .services import Services
 from .store import EventSource, RunStore, run_log_scope, task_digest, worst_severity
 from .store.progress import open_progress
@@ -100,7 +101,7 @@ class Save:
             checkpoint = store.attempt(task.task_id, input.ref.attempt)
             again = checkpoint is not None
             if checkpoint is None:
-                checkpoint = _checkpoint(store, task, input)
+                checkpoint = _checkpoint(store, task, input, settings_digest(components))
             finished = await asyncio.to_thread(store.save_attempt, checkpoint, input.attempts, success_of)
             await open_progress(input.ref.run_dir).emit(_events(store, task, input, checkpoint, finished))
             _log_end(task, input, checkpoint.record)
@@ -136,7 +137,7 @@ def success_reader(contract: MetricContract) -> Callable[[AttemptRecord], bool |
     return success_of
 
 
-def _checkpoint(store: RunStore, task: TaskSpec, input: SaveAttemptInput) -> AttemptCheckpoint:
+def _checkpoint(store: RunStore, task: TaskSpec, input: SaveAttemptInput, settings: str) -> AttemptCheckpoint:
     execution = store.execution(input.ref)
     plan = execution.find_plan()
     found = latest_result(store, input.ref, task)
@@ -158,7 +159,7 @@ def _checkpoint(store: RunStore, task: TaskSpec, input: SaveAttemptInput) -> Att
         extra=result.extra,
         steps=result.steps,
         plan=plan,
-        identity=Identity(task_digest=task_digest(task), plan_digest=plan_digest(plan)) if plan else None,
+        identity=attempt_identity(task_digest(task), plan, settings) if plan else None,
     )
     return AttemptCheckpoint(
         task_id=task.task_id,

@@ -60,6 +60,8 @@ class RequestComponents:
     environment: Environment[Any]
     harness: Harness[Any, Any] | None
     recipes: list[Recipe[Any]] = field(default_factory=list)
+    settings_digest: str = ""
+    """Of ``reuse/settings.py``, once somebody asked for it."""
 
     @property
     def harness_free(self) -> HarnessFreeBenchmark[Any]:

@@ -1,4 +1,4 @@
-"""Quick steps run inside workflow tasks, which a server repeats without end when their worker dies."""
+"""Steps that end their workers are given up: a task that does that costs itself, not its run."""
 
 from __future__ import annotations
 
@@ -6,10 +6,17 @@ from temporalio import activity
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
 from ..contracts.activities import TRIED_TOO_OFTEN
+from ..contracts.phases import ISSUE_PHASES, Phase
+from .boundary import failed
+from .classification import UNCLASSIFIED, make_issue
 from .store import ExecutionStore
 
 MOST_QUICK_TRIES = 2
-"""Fewer than the deaths in a row after which a command starts no other worker (``cli/worker_process.py``)."""
+"""For steps inside workflow tasks, which a server repeats without end. Fewer than the deaths in a row after which
+a command starts no other worker (``cli/worker_process.py``)."""
+
+MOST_BLOCKS = 2
+"""How often a phase may block the event loop of its worker until that ends itself (``cli/serving/loop_guard.py``)."""
 
 
 def count_quick_try(execution: ExecutionStore, step: str) -> None:
@@ -26,3 +33,16 @@ def count_quick_try(execution: ExecutionStore, step: str) -> None:
         non_retryable=True,
         category=ApplicationErrorCategory.BENIGN,
     )
+
+
+def refuse_blocking(execution: ExecutionStore, phase: Phase) -> None:
+    """Raise the failure of a phase whose hooks have blocked their workers as often as they may.
+
+    With each of them all other attempts of a worker lose a try.
+    """
+    count = execution.blocks(phase.value)
+    if count < MOST_BLOCKS:
+        return
+    found = UNCLASSIFIED[phase]
+    message = f"a hook blocked the event loop of its worker {count} times; hooks that block are to be declared @blocking"
+    raise failed(make_issue(found.severity, ISSUE_PHASES[phase], found.code, f"{phase}: {message}"))

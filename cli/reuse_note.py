@@ -42,7 +42,8 @@ def reuse_note(run_dir: Path) -> str:
     finished = f"{snapshot.reused_tasks} of {snapshot.total_tasks} tasks" if snapshot else "finished tasks"
     kept = _kept_attempts(run_dir)
     beside = f", and {kept} attempts of tasks that get further ones" if kept else ""
-    return f"Reused: {finished}{beside} from run {source.run_id}"
+    others = f"; {source.other_settings.note}" if source.other_settings else ""
+    return f"Reused: {finished}{beside} from run {source.run_id}{others}"
 
 
 def _kept_attempts(run_dir: Path) -> int:

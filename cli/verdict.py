@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from ..activities.metrics import Gate, check_gate_names, check_gates, parse_gate
-from ..contracts.errors import UsageError
+from ..activities.metrics import Gate, check_gate_names, check_gates, damaged_records, parse_gate
+from ..contracts.errors import RecordError, UsageError
 from ..contracts.launch import OVER_STATES, LaunchResult, LaunchStatus, RequestResult
 from ..contracts.metrics import MetricContract
 from ..contracts.request import AttemptsSpec
+from .damage_text import MAX_DAMAGED, damage_line
 from .result_text import load_report
 
 EXIT_INVALID = 1
@@ -49,13 +50,14 @@ class Verdict:
 def judge(requests: Sequence[RequestResult], gates: Gates, exit_code: int = 0) -> Verdict:
     """Judge finished requests. ``exit_code`` is what the launch itself says.
 
-    A gate that cannot be checked does not pass.
+    A gate that cannot be checked does not pass, nor does a run with records that cannot be read.
     """
     reasons: list[str] = []
     for request in requests:
         if not request.valid:
             exit_code = exit_code or request.exit_code or EXIT_INVALID
-        reasons += [f"{request.key}: {reason}" for reason in _gate_reasons(request, gates)]
+        found = [*_damage(request), *_gate_reasons(request, gates)]
+        reasons += [f"{request.key}: {reason}" for reason in found]
     return Verdict(exit_code or (EXIT_INVALID if reasons else 0), reasons)
 
 
@@ -70,6 +72,19 @@ def exit_code_of(status: LaunchStatus) -> int:
     if status.state not in OVER_STATES or status.state == "completed":
         return 0
     return EXIT_CANCELLED if status.state == "cancelled" else EXIT_INVALID
+
+
+def _damage(request: RequestResult) -> list[str]:
+    if not request.damaged_records:
+        return []
+    try:
+        report = load_report(request)
+    except RecordError:
+        report = None
+    named = damaged_records(report)[:MAX_DAMAGED] if report else []
+    lines = [damage_line(item) for item in named]
+    rest = request.damaged_records - len(named)
+    return [*lines, f"{rest} {'more ' if named else ''}task records cannot be read"] if rest else lines
 
 
 def _gate_reasons(request: RequestResult, gates: Gates) -> list[str]:

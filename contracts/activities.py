@@ -193,6 +193,8 @@ class OpenEnvironmentInput(Contract):
     for_evaluation: bool = False
     pooled: bool = False
     """True when the provider has a pool: a lease comes first."""
+    quick: bool = False
+    """True when the provider declared its opening quick."""
 
 
 class OpenedEnvironment(Contract):
@@ -207,6 +209,8 @@ class PhaseInput(Contract):
 
     ref: ExecutionRef
     handle: EnvironmentHandle | None = None
+    quick: bool = False
+    """True when its hooks are declared quick: one that does not end soon has failed, whatever its budget."""
 
 
 class PhaseOutcome(Contract):

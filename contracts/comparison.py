@@ -8,6 +8,7 @@ from pydantic import Field
 
 from .base import Contract
 from .metrics import AttemptCoverage, Interval, MetricCounts
+from .records import DamagedRecord
 
 COMPARISON_SCHEMA: Final = "agentcompass.comparison.v1"
 
@@ -32,6 +33,8 @@ class ComparedRun(Contract):
     """Of ``value``, else of ``reference_value``."""
     counts: MetricCounts = Field(default_factory=MetricCounts)
     attempt_coverage: AttemptCoverage = Field(default_factory=AttemptCoverage)
+    damaged: list[DamagedRecord] = Field(default_factory=list)
+    """Task records that cannot be read now, whatever the run's own report once counted."""
 
 
 class TaskChange(Contract):

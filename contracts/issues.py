@@ -142,7 +142,7 @@ ISSUE_CODES: dict[IssueCode, str] = {
     IssueCode.METRIC_INVALID: "The benchmark returned an undeclared or ill-typed metric.",
     IssueCode.CLEANUP_FAILED: "An environment or session could not be closed.",
     IssueCode.ENDED_BY_OPERATOR: "An operator ended the phase (`agentcompass end`); what it left is evaluated.",
-    IssueCode.WORKER_LOST: "Infrastructure failed for longer than its bounds allow, or hooks that are declared quick hang.",
+    IssueCode.WORKER_LOST: "Infrastructure failed for longer than its bounds allow, or the phase ends every worker.",
     IssueCode.HOST_LOST: "No worker of the environment's host was there (`host_lost_after_seconds`), several times over.",
     IssueCode.CANCELLED: "The attempt was cancelled.",
     IssueCode.INTERNAL_ERROR: "AgentCompass itself failed; please report it.",

@@ -158,6 +158,9 @@ class RequestOutcome(Contract):
     """The official value of the primary metric; ``None`` when the evaluation failed."""
     reference_value: float | None = None
     error: str = ""
+    damaged_records: int = 0
+    """Task records that are there and cannot be read. They count as unavailable, and no command that reads
+    them ends with 0; ``metrics.json`` names them."""
     exit_code: int = 0
     """What the command line returns for this request: see the table in ``docs/cli.md``."""
     comparison: str = ""

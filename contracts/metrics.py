@@ -257,7 +257,8 @@ class Exclusion(Contract):
     category: str = ""
     state: MetricState
     code: str
-    """An issue code, or ``not_run``, ``record_unreadable``, ``not_observed``, ``skipped``, ``cancelled``, ``category_unplaced``."""
+    """An issue code, or ``not_run``, ``record_unreadable``, ``record_unclassified``, ``not_observed``, ``skipped``, ``cancelled``,
+    ``category_unplaced``."""
     reason: str
     series: list[str] = Field(default_factory=list)
 

@@ -34,6 +34,8 @@ class Identity(Contract):
 
     task_digest: str
     plan_digest: str
+    settings_digest: str = ""
+    """Of parameters of model, harness and benchmark. It may differ, which is told; empty in older records."""
 
 
 class AttemptRecord(Contract):
@@ -67,6 +69,14 @@ class TaskRecord(Contract):
     retry_count: int = 0
     retry_counts: dict[str, int] = Field(default_factory=dict)
     attempts: dict[str, AttemptRecord]
+
+
+class DamagedRecord(Contract):
+    """A task record that is there and cannot be read."""
+
+    task_id: str
+    """As the task list has it, else from the name of the file; empty for the task list itself."""
+    reason: str
 
 
 class AttemptCheckpoint(Contract):
@@ -142,11 +152,28 @@ class AttemptPlans(Contract):
     attempts: dict[str, PlanSummary] = Field(default_factory=dict)
 
 
+class OtherSettings(Contract):
+    """Work that was taken over although it was made with other settings than this run's."""
+
+    attempts: int
+    differences: list[str] = Field(default_factory=list)
+    """Which settings those are, one line each, as far as the run that it was taken from tells."""
+
+    @property
+    def note(self) -> str:
+        """For people: how many attempts, and which settings."""
+        named = "; ".join(self.differences)
+        what = f"{self.attempts} {'attempt' if self.attempts == 1 else 'attempts'} made with other settings"
+        return f"{what} ({named})" if named else what
+
+
 class ReusedFrom(Contract):
     """The run that finished work was taken from."""
 
     run_id: str = ""
     path: str = ""
+    other_settings: OtherSettings | None = None
+    """Reuse goes by content, not by settings; a number over both has to say so."""
 
 
 class TemporalInfo(Contract):

@@ -52,9 +52,11 @@ CLEANUP = RetryPolicy(
 """For closing an environment: what three tries do not remove stays, as a WARNING of the result."""
 
 BOOKKEEPING_TIMEOUT = timedelta(minutes=5)
-QUICK_HOOK_TIMEOUT = timedelta(minutes=2)
+QUICK_HOOK_TIMEOUT = timedelta(minutes=5)
+"""For a phase of hooks that are declared quick; ``activities/phase_limit.py`` limits each of them."""
 LONGEST_PHASE = timedelta(days=30)
 """The limit of a phase without a budget; heartbeats find dead workers long before."""
+_VERIFIER_PATCH = "a verifier that ends every worker leaves an error"
 
 
 class PhaseFailed(Exception):
@@ -113,17 +115,8 @@ async def quick_hook(
 
     One that was begun there several times and took its worker along is executed as :func:`hook` does.
     """
-    running: asyncio.Task[OutputT] = workflow.start_local_activity(
-        stub.name,
-        argument,
-        result_type=stub.output,
-        start_to_close_timeout=limit,
-        retry_policy=HOOK,
-        cancellation_type=ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
-        summary=phase.value,
-    )
     try:
-        return await _phase_result(running, phase, patience)
+        return await quick_step(stub, argument, phase, patience=patience, limit=limit)
     except FailureError as error:
         if not tried_too_often(error):
             raise
@@ -136,6 +129,27 @@ async def quick_hook(
         patience=patience,
         limit=limit,
     )
+
+
+async def quick_step(
+    stub: ActivityStub[InputT, OutputT],
+    argument: InputT,
+    phase: Phase,
+    *,
+    patience: timedelta,
+    limit: timedelta = QUICK_HOOK_TIMEOUT,
+) -> OutputT:
+    """:func:`quick_hook` that raises the ``FailureError`` of :func:`tried_too_often`."""
+    running: asyncio.Task[OutputT] = workflow.start_local_activity(
+        stub.name,
+        argument,
+        result_type=stub.output,
+        start_to_close_timeout=limit,
+        retry_policy=HOOK,
+        cancellation_type=ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
+        summary=phase.value,
+    )
+    return await _phase_result(running, phase, patience)
 
 
 async def hook(
@@ -270,13 +284,31 @@ def as_phase_failure(error: FailureError, phase: Phase) -> BaseException:
             return PhaseFailed(issue, beside)
         except ValidationError:
             pass  # an ApplicationError of somebody else; described below like any other cause
+    crashed = is_verifier_crash(cause, phase) and workflow.patched(_VERIFIER_PATCH)
     return PhaseFailed(
-        Issue(
-            severity=Severity.WARNING if phase is Phase.CLOSE_ENVIRONMENT else Severity.FATAL,
-            phase=ISSUE_PHASES[phase],
-            code=_code_of(cause, phase),
-            message=f"{phase}: {root_cause(error)}"[:4000],
-        )
+        given_up(cause, phase, root_cause(error), Severity.ERROR if crashed else Severity.FATAL)
+    )
+
+
+def is_verifier_crash(cause: BaseException | None, phase: Phase) -> bool:
+    """Whether a phase was given up because its verifier ends every worker, or gets nowhere.
+
+    There is no score then, and nothing says that the agent's work is not to be judged. What our own bookkeeping
+    met (a full disk) is no timeout, and says nothing about the verifier.
+    """
+    return phase is Phase.EVALUATE and isinstance(cause, TimeoutError)
+
+
+def given_up(cause: BaseException | None, phase: Phase, text: str, severity: Severity) -> Issue:
+    """The issue of a phase that ended without one of its own; ``severity`` counts but for a cleanup."""
+    code, message = _code_of(cause, phase), f"{phase}: {text}"
+    if isinstance(cause, TimeoutError):
+        message = f"{message}; its worker died, or did not get on, in every try"
+    return Issue(
+        severity=Severity.WARNING if phase is Phase.CLOSE_ENVIRONMENT else severity,
+        phase=ISSUE_PHASES[phase],
+        code=code,
+        message=message[:4000],
     )
 
 

@@ -52,6 +52,8 @@ with workflow.unsafe.imports_passed_through():
         hook,
         in_background,
         quick_hook,
+        quick_step,
+        tried_too_often,
         until_cancelled,
     )
     from .grace import Grace
@@ -62,6 +64,7 @@ _SLACK = 300.0
 """Seconds added to a budget before Temporal ends the activity; the activity itself is exact."""
 _CLOSE_SLACK = timedelta(seconds=10)
 _HELD_PATCH = "a refused judge keeps its environment"
+_STEPS_PATCH = "a quick execution that ends its worker goes on phase by phase"
 _SHOWN = 190
 """Characters of a text that the Temporal UI shows in one line."""
 
@@ -88,6 +91,8 @@ class Execution:
         """True when there is something to judge, be it of this execution or handed on to it."""
         self.in_one_step = False
         """True while one activity executes everything, so that nobody outside knows in which phase it is."""
+        self._careful = False
+        """True when quick phases, too, are activities of their own: together they took their worker along."""
         self._ref = ref
         self._plan = plan
         self._heartbeat_timeout = heartbeat_timeout
@@ -109,8 +114,7 @@ class Execution:
 
     async def _run_all(self) -> None:
         plan = self._plan
-        if plan.quick_execution:
-            await self._run_quickly()
+        if plan.quick_execution and await self._run_quickly():
             return
         async with self._environment() as opened:
             if plan.steps:
@@ -148,21 +152,46 @@ class Execution:
         finally:  # assignments only: that is harmless when Python throws a dropped workflow away
             self._ref, self._plan = whole, plan
 
-    async def _run_quickly(self) -> None:
-        """Every phase is quick: one local activity executes them all, the environment's closing included."""
+    async def _run_quickly(self) -> bool:
+        """Every phase is quick: one local activity executes them all, the environment's closing included.
+
+        False when that took its worker along several times. Phase by phase it shows which of them it is:
+        an agent that cannot be run is another thing than a verifier that crashes.
+        """
         phase = Phase.RUN_TASK if self._plan.harness_free else Phase.RUN_HARNESS
         self._enter(phase)
         self.in_one_step = True
         try:
-            done = await self._quickly(QUICK_EXECUTION, self._ref, phase)
-        except (PhaseFailed, FailureError, asyncio.CancelledError):
-            # Its worker died, or it was stopped in the middle: remove what may be left, by its id.
+            done = await self._one_step(phase)
+        except (PhaseFailed, FailureError, asyncio.CancelledError) as error:
             self.in_one_step = False
+            if tried_too_often(error):
+                self._careful = True
+                return False  # its environment is found again: what an agent has done there is still to be judged
+            # It was stopped in the middle: remove what may be left, by its id.
             handle = EnvironmentHandle(provider=self._plan.environment, id=environment_id(self._ref))
             await self._close(OpenedEnvironment(handle=handle))
             raise
         self.in_one_step = False
         self.take(done)
+        return True
+
+    async def _one_step(self, phase: Phase) -> QuickExecution:
+        patience = self._grace.patience
+        try:
+            return await quick_step(QUICK_EXECUTION, self._ref, phase, patience=patience)
+        except FailureError as error:
+            if not tried_too_often(error) or workflow.patched(_STEPS_PATCH):
+                raise
+        return await hook(
+            QUICK_EXECUTION,
+            self._ref,
+            phase,
+            summary=phase.value,
+            heartbeat_timeout=self._heartbeat_timeout,
+            patience=patience,
+            limit=QUICK_HOOK_TIMEOUT,
+        )
 
     def take(self, done: QuickExecution) -> None:
         """Take over what a quick execution came to."""
@@ -268,9 +297,12 @@ class Execution:
         """One of a provider with a pool waits for its place in the activity, on a queue with room for many."""
         phase = Phase.EVALUATE_ENVIRONMENT if for_evaluation else Phase.OPEN_ENVIRONMENT
         pooled = name in self._plan.pooled
-        argument = OpenEnvironmentInput(ref=self._ref, for_evaluation=for_evaluation, pooled=pooled)
+        quick = phase in self._plan.quick_phases
+        argument = OpenEnvironmentInput(
+            ref=self._ref, for_evaluation=for_evaluation, pooled=pooled, quick=quick
+        )
         self._enter(phase)
-        if phase in self._plan.quick_phases:
+        if quick and not self._careful:
             return await self._quickly(OPEN_ENVIRONMENT, argument, phase)
         return await hook(
             OPEN_ENVIRONMENT,
@@ -294,12 +326,13 @@ class Execution:
     ) -> PhaseOutcome:
         """Run one phase and take over the issues it reports."""
         self._enter(phase)
-        argument = PhaseInput(ref=self._ref, handle=opened.handle if opened else None)
+        quick = phase in self._plan.quick_phases
+        argument = PhaseInput(ref=self._ref, handle=opened.handle if opened else None, quick=quick)
         queue = opened.task_queue if opened else None
         limit = None if budget is None else timedelta(seconds=budget + _SLACK)
         patience = self._grace.patience
         summary = f"{phase} {self._ref.task_id}{f' step {self.step}' if self.step else ''}"
-        if phase in self._plan.quick_phases and queue is None:
+        if quick and queue is None and not self._careful:
             outcome = await self._quickly(stub, argument, phase, limit or QUICK_HOOK_TIMEOUT)
         else:
             outcome = await self._hosts.run(
@@ -355,7 +388,7 @@ class Execution:
         pool = name if name in self._plan.pooled else ""
         argument = CloseEnvironmentInput(ref=self._ref, handle=opened.handle, pool=pool)
         try:
-            if phase in self._plan.quick_phases and opened.task_queue is None:
+            if phase in self._plan.quick_phases and opened.task_queue is None and not self._careful:
                 outcome = await self._quickly(CLOSE_ENVIRONMENT, argument, phase)
             else:
                 queue = opened.task_queue

@@ -20,6 +20,7 @@ with workflow.unsafe.imports_passed_through():
     from ..contracts.activities import DISCARD_REQUEST, PREPARE_REQUEST, PreparedRequest, PrepareRequestInput
     from ..contracts.workflows import RequestInput, RequestState
     from .calls import bookkeeping, in_background, root_cause
+    from .grace import Grace
 
 _DISCARDING = RetryPolicy(
     initial_interval=timedelta(milliseconds=200), maximum_interval=timedelta(seconds=5), maximum_attempts=8
@@ -27,6 +28,7 @@ _DISCARDING = RetryPolicy(
 _DISCARD_LIMIT = timedelta(seconds=10)
 """Of one try: with eight of them, and the waits between them, it is over in two minutes at most."""
 _DISCARD_PATCH = "a stopped preparation whose worker died is cleared up"
+_BOUND_PATCH = "a stopped preparation is not waited for without end"
 
 
 async def prepare(
@@ -56,6 +58,16 @@ async def prepare(
     await workflow.wait_condition(lambda: preparing.done() or stopping())
     if not preparing.done():
         preparing.cancel()
+        if workflow.patched(_BOUND_PATCH):
+            # One that does not listen (it blocks its thread, or its worker) must not outlive the grace.
+            await workflow.wait(
+                [preparing], timeout=Grace(input.runtime.cleanup_grace_seconds).whole.total_seconds()
+            )
+            if not preparing.done():
+                # However that ends, nobody asks any more.
+                preparing.add_done_callback(lambda task: task.cancelled() or task.exception())
+                await _discard(argument, tell)
+                return None
     try:
         prepared = await preparing
     except (FailureError, asyncio.CancelledError) as error:

@@ -9,14 +9,24 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from pydantic import Field
+
 from ...contracts.analyzer import Analyzer
 from ...contracts.base import Contract
 from ...contracts.errors import RecordError, RunDirectoryError, UsageError
 from ...contracts.phases import Phase
-from ...contracts.records import AnalysisSummary, ProgressEvent, TaskRecord
+from ...contracts.records import AnalysisSummary, DamagedRecord, ProgressEvent, TaskRecord
 from ...contracts.request import AnalysisSpec
 from ...plugins.registry import load_registry
-from ..store import EventSource, ProgressWriter, RunStore, TaskEntry, open_store, worst_severity
+from ..store import (
+    EventSource,
+    ProgressWriter,
+    RunStore,
+    TaskEntry,
+    UnclassifiedRecordError,
+    open_store,
+    worst_severity,
+)
 from ..store.files import file_lock
 from ..store.progress_log import restart_progress
 from ..store.run_copy import copy_run
@@ -35,6 +45,8 @@ class AnalysisReport(Contract):
     run_dir: str
     """Where the results are: the run itself, or its copy."""
     summary: AnalysisSummary
+    damaged: list[DamagedRecord] = Field(default_factory=list)
+    """Task records that cannot be read and were not analysed."""
 
     @property
     def failures(self) -> int:
@@ -70,8 +82,10 @@ def analyze_run(
     # Two analyses of one directory come one after the other.
     with file_lock(target / ".state" / "locks" / "analysis.lock"):
         restart_progress(target)
-        summary = asyncio.run(_analyze(open_store(target), analyzers, spec.timeout_seconds))
-    return AnalysisReport(run_dir=str(target), summary=summary)
+        damaged: list[DamagedRecord] = []
+        summary = asyncio.run(_analyze(open_store(target), analyzers, spec.timeout_seconds, damaged))
+    damaged.sort(key=lambda item: item.task_id)
+    return AnalysisReport(run_dir=str(target), summary=summary, damaged=damaged)
 
 
 def combined(configured: AnalysisSpec, given: AnalysisSpec) -> AnalysisSpec:
@@ -88,7 +102,9 @@ def _beside(run_dir: Path) -> Path:
     return run_dir.with_name(f"{run_dir.name}_analysis_{datetime.now():%Y%m%d_%H%M%S}")
 
 
-async def _analyze(store: RunStore, analyzers: Sequence[Analyzer[Any]], seconds: float) -> AnalysisSummary:
+async def _analyze(
+    store: RunStore, analyzers: Sequence[Analyzer[Any]], seconds: float, damaged: list[DamagedRecord]
+) -> AnalysisSummary:
     request = store.request()
     analysis = Analysis(store, analyzers, seconds, again=True)
     events, progress = EventSource.of(store.request_state()), ProgressWriter(store.run_dir)
@@ -111,6 +127,9 @@ async def _analyze(store: RunStore, analyzers: Sequence[Analyzer[Any]], seconds:
         try:
             record = await asyncio.to_thread(store.task_record, entry.task_id)
         except RecordError as error:  # it costs its own task only
+            if not isinstance(error, UnclassifiedRecordError):
+                reason = str(error).replace(f"{store.run_dir}/", "")
+                damaged.append(DamagedRecord(task_id=entry.task_id, reason=reason))
             _log.warning("task %s is not analysed: %s", entry.task_id, error)
             return
         if record is not None:

@@ -10,14 +10,14 @@ from enum import StrEnum
 from pathlib import Path
 
 import orjson
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from ...contracts.atif import AtifTrajectory
 from ...contracts.base import Contract
 from ...contracts.errors import RecordError, RunDirectoryError, UsageError
-from ...contracts.records import AttemptRecord, RunInfo, TaskRecord
+from ...contracts.records import AttemptRecord, DamagedRecord, RunInfo, TaskRecord
 from ...contracts.request import RunRequest
-from ..store import RunStore, open_store
+from ..store import BrowsedTask, RunStore, open_store
 from ..store.files import TEMPORARY_PREFIX
 from ..store.layout import task_file_stem
 from .atif import to_atif
@@ -40,7 +40,9 @@ class ExportReport(Contract):
     trajectories: int = 0
     """Attempts that have steps; ATIF knows no empty trajectory."""
     unreadable: int = 0
-    """Task records of an old version that could not be read."""
+    """Task records of an old version that say too little."""
+    damaged: list[DamagedRecord] = Field(default_factory=list)
+    """Task records that cannot be read; what else there is was exported."""
 
 
 class Attempt(BaseModel):
@@ -72,13 +74,20 @@ def export_run(run_dir: Path, format: ExportFormat, *, output: Path | None = Non
         write = _write_atif if format is ExportFormat.ATIF else _write_harbor
         write(store, building, report)
         if not report.attempts:
-            raise UsageError(f"{run_dir} has no finished attempt to export")
+            _refuse_nothing(run_dir, report)
         os.rename(building, target)
     except OSError as error:
         raise RunDirectoryError(f"{target} cannot be written: {error.strerror or error}") from error
     finally:
         shutil.rmtree(building, ignore_errors=True)
     return report
+
+
+def _refuse_nothing(run_dir: Path, report: ExportReport) -> None:
+    if report.damaged:
+        found = report.damaged[0]
+        raise RecordError(f"{run_dir} has no attempt that can be read: {found.reason}")
+    raise UsageError(f"{run_dir} has no finished attempt to export")
 
 
 def _write_atif(store: RunStore, directory: Path, report: ExportReport) -> None:
@@ -115,15 +124,29 @@ def _write_harbor(store: RunStore, directory: Path, report: ExportReport) -> Non
 
 def _attempts(store: RunStore, info: RunInfo, request: RunRequest, report: ExportReport) -> Iterator[Attempt]:
     """The finished attempts, one task in memory at a time; counted in ``report``."""
-    for task in store.iter_details():
-        if not isinstance(task, TaskRecord):
-            report.unreadable += 1
+    for task in _tasks(store, report):
+        if task.damage is not None:
+            report.damaged.append(task.damage)
+        if not isinstance(task.record, TaskRecord):
+            report.unreadable += task.record is not None
             continue
-        for number, record in task.attempts.items():
+        for number, record in task.record.attempts.items():
             attempt = _attempt(task.task_id, number, record, info, request)
             report.attempts += 1
             report.trajectories += attempt.trajectory is not None
             yield attempt
+
+
+def _tasks(store: RunStore, report: ExportReport) -> Iterator[BrowsedTask]:
+    """By the task list; by the record files when that is damaged."""
+    by_file = False
+    try:
+        store.has_tasks() and store.task_count()
+    except RecordError as error:
+        by_file = True
+        reason = str(error).replace(f"{store.run_dir}/", "")
+        report.damaged.append(DamagedRecord(task_id="", reason=reason))
+    yield from store.browse(by_file=by_file)
 
 
 def _attempt(task_id: str, number: str, record: AttemptRecord, info: RunInfo, request: RunRequest) -> Attempt:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
 from pydantic import JsonValue
 
 from ...contracts.errors import RecordError, UsageError
+from ...contracts.records import DamagedRecord
 from ...contracts.task import TaskSpec
 from ..redaction import REDACTOR
 from ..store import BrowsedTask, RunStore, open_store
@@ -35,10 +36,17 @@ MAX_RECORD_BYTES = 128 * 1024 * 1024
 """A larger record is named but not read, so that one task cannot take all memory."""
 
 
-def write_run_report(run_dir: Path, output: Path | None = None) -> Path:
+def _nobody(_: DamagedRecord) -> None:
+    pass
+
+
+def write_run_report(
+    run_dir: Path, output: Path | None = None, *, damaged: Callable[[DamagedRecord], None] = _nobody
+) -> Path:
     """Write the report of ``run_dir``, by default into it; returns its path. Needs no server, changes no record.
 
-    Raises ``UsageError`` when ``run_dir`` is no run, or ``output`` is something else than an earlier report.
+    ``damaged`` hears of every record that cannot be read; the report names them, too. Raises ``UsageError`` when
+    ``run_dir`` is no run, or ``output`` is something else than an earlier report.
     """
     store = open_store(run_dir.resolve())
     if not is_run(store.run_dir):
@@ -48,7 +56,7 @@ def write_run_report(run_dir: Path, output: Path | None = None) -> Path:
     facts = read_facts(store)
     with new_file(target) as file, tempfile.TemporaryFile() as details:
         maker = RowMaker(facts.report, target.parent)
-        rows = _write_details(store, facts, maker, details)
+        rows = _write_details(store, facts, maker, details, damaged)
         title = " · ".join(part for part in (facts.benchmark, facts.component("model"), store.run_id) if part)
         _write(file, page_start(REDACTOR.text(title)))
         _write(file, _body(facts, maker.counts))
@@ -59,11 +67,19 @@ def write_run_report(run_dir: Path, output: Path | None = None) -> Path:
     return target
 
 
-def _write_details(store: RunStore, facts: PageFacts, maker: RowMaker, file: BinaryIO) -> list[JsonValue]:
+def _write_details(
+    store: RunStore,
+    facts: PageFacts,
+    maker: RowMaker,
+    file: BinaryIO,
+    damaged: Callable[[DamagedRecord], None],
+) -> list[JsonValue]:
     """The details of every task into ``file``; returns the rows. One record is in memory at a time."""
     rows: list[JsonValue] = []
     limit = _task_chars(store, facts)
-    for number, task in enumerate(_tasks(store, facts)):
+    for number, task in enumerate(_tasks(store, facts, damaged)):
+        if task.damage is not None:
+            damaged(task.damage)
         rows.append(list[JsonValue](maker.row(task)))
         _write(file, json_block(f"t{number}", task_detail(task, _spec(store, task), limit)))
     return rows
@@ -78,7 +94,9 @@ def _task_chars(store: RunStore, facts: PageFacts) -> int:
     return min(MAX_TASK_CHARS, max(MIN_TASK_CHARS, MAX_PAGE_CHARS // max(total, 1)))
 
 
-def _tasks(store: RunStore, facts: PageFacts) -> Iterator[BrowsedTask]:
+def _tasks(
+    store: RunStore, facts: PageFacts, damaged: Callable[[DamagedRecord], None]
+) -> Iterator[BrowsedTask]:
     """By the task list; by the record files when that is damaged or missing."""
     by_file = False
     try:
@@ -87,6 +105,7 @@ def _tasks(store: RunStore, facts: PageFacts) -> Iterator[BrowsedTask]:
         by_file = True
         reason = str(error).replace(f"{store.run_dir}/", "")
         facts.notices.append(f"Shown are the records that were found; unfinished tasks are missing: {reason}")
+        damaged(DamagedRecord(task_id="", reason=reason))
     yield from store.browse(by_file=by_file, max_bytes=MAX_RECORD_BYTES)
 
 

@@ -6,6 +6,7 @@ report (:mod:`.report`), the report ``summary.md`` and a verdict of the gates. N
 """
 
 from .aggregation import unplaced_categories
+from .damage import UNCLASSIFIED_RECORD, UNREADABLE_RECORD, damaged_records
 from .gates import Gate, check_gate_names, check_gates, parse_gate
 from .headline import headline
 from .observations import check_metrics, observe_attempt, observe_task
@@ -15,6 +16,8 @@ from .summary_markdown import RunFacts, render_summary
 from .usage import UsageMeter, total_usage
 
 __all__ = [
+    "UNCLASSIFIED_RECORD",
+    "UNREADABLE_RECORD",
     "Gate",
     "RunFacts",
     "SeriesPlan",
@@ -23,6 +26,7 @@ __all__ = [
     "check_gate_names",
     "check_gates",
     "check_metrics",
+    "damaged_records",
     "headline",
     "observe_attempt",
     "observe_task",

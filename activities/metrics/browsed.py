@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from ...contracts.errors import RecordError
 from ...contracts.issues import Issue, IssuePhase, Severity
 from ...contracts.metrics import MetricContract, MetricSeries, TaskObservations
 from ...contracts.records import TaskRecord
 from ..classification import make_issue
 from ..store import BrowsedTask, UnclassifiedTask
+from .damage import UNCLASSIFIED_RECORD, UNREADABLE_RECORD
 from .observations import observe_task
 from .series import SeriesPlan
 
@@ -20,9 +20,11 @@ def plan_of(series: MetricSeries) -> SeriesPlan:
 def observe_browsed(task: BrowsedTask, series: MetricSeries, k: int) -> TaskObservations:
     """What ``task`` contributes to ``series`` of a run of ``k`` attempts; other metrics are not looked at."""
     if not isinstance(task.record, TaskRecord):
+        older = isinstance(task.record, UnclassifiedTask)
         reason = task.record.reason if isinstance(task.record, UnclassifiedTask) else task.problem
+        issue = _left_out(reason, UNCLASSIFIED_RECORD if older else UNREADABLE_RECORD)
         return TaskObservations(
-            task_id=task.task_id, category=task.category, expected_attempts=k, issue=_unreadable(reason)
+            task_id=task.task_id, category=task.category, expected_attempts=k, issue=issue
         )
     # Not validated: a report on disk may name a metric in any way.
     contract = MetricContract.model_construct(primary=series.metric, metrics={series.metric: series.kind})
@@ -34,15 +36,8 @@ def observe_browsed(task: BrowsedTask, series: MetricSeries, k: int) -> TaskObse
         )
         for number, attempt in task.record.attempts.items()
     }
-    try:
-        return observe_task(task.record.model_copy(update={"attempts": attempts}), contract)
-    except RecordError as error:  # its attempts have no numbers
-        return TaskObservations(
-            task_id=task.task_id, category=task.category, expected_attempts=k, issue=_unreadable(str(error))
-        )
+    return observe_task(task.record.model_copy(update={"attempts": attempts}), contract)
 
 
-def _unreadable(reason: str) -> Issue | None:
-    if not reason:
-        return None
-    return make_issue(Severity.ERROR, IssuePhase.EVALUATE, "record_unreadable", reason)
+def _left_out(reason: str, code: str) -> Issue | None:
+    return make_issue(Severity.ERROR, IssuePhase.EVALUATE, code, reason) if reason else None

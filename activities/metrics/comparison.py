@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from ...contracts.comparison import ComparedRun, Comparison
@@ -14,7 +14,7 @@ from ...contracts.metrics import (
     Reducer,
     TaskObservations,
 )
-from ...contracts.records import RunInfo
+from ...contracts.records import DamagedRecord, RunInfo
 from ..recorded_report import FoundReport, find_report
 from ..store import RunStore, open_store
 from .browsed import observe_browsed, plan_of
@@ -60,6 +60,7 @@ class _Side:
     store: RunStore
     found: FoundReport
     info: RunInfo
+    damaged: list[DamagedRecord] = field(default_factory=list)
 
     @classmethod
     def read(cls, path: Path) -> _Side:
@@ -86,6 +87,7 @@ class _Side:
             interval=series.interval or series.reference_interval,
             counts=series.counts,
             attempt_coverage=series.attempt_coverage,
+            damaged=self.damaged,
         )
 
     def component(self, kind: str) -> str:
@@ -99,6 +101,8 @@ class _Side:
         observed: list[TaskObservations] = []
         for task in self.store.browse():
             digests[task.task_id] = task.digest
+            if task.damage is not None:
+                self.damaged.append(task.damage)
             observed.append(observe_browsed(task, series, self.report.attempts.k))
         pairs = reduce_all(observed, plan_of(series), spec)
         return {reduced.task_id: ComparedTask(digests[reduced.task_id], reduced) for _, reduced in pairs}

@@ -40,6 +40,8 @@ class RunFacts(Contract):
     finished_at: str = ""
     reused_tasks: int = Field(default=0, ge=0)
     reused_from: str = ""
+    other_settings: str = ""
+    """Which of the reused results were made with other settings."""
     error: str = ""
     """Why the run ended as it did, when something went wrong."""
     agentcompass_version: str = ""
@@ -81,6 +83,8 @@ def _facts(report: MetricReport, facts: RunFacts) -> list[str]:
     reused = f"{facts.reused_tasks} tasks" if facts.reused_tasks else ""
     if reused and facts.reused_from:
         reused += f" from {facts.reused_from}"
+    if facts.other_settings:
+        reused = f"{reused}; {facts.other_settings}".removeprefix("; ")
     rows = [
         ("Run", facts.run_id),
         ("Status", facts.status),

@@ -7,14 +7,15 @@ import logging
 
 from ...contracts.activities import ExecutionRef
 from ...contracts.plan import ExecutionPlan
-from ...contracts.records import EvaluationCheckpoint
+from ...contracts.records import EvaluationCheckpoint, Identity
 from ...contracts.request import EvaluationMode
 from ...contracts.result import RunResult, TaskStatus
-from ...contracts.task import PreparedTask, TaskSpec
+from ...contracts.task import PreparedTask
 from ..identity import unscored_identity
 from ..phase import PhaseScope
 from ..store import RunStore, task_digest
 from .inputs import artifact_digests, input_digests
+from .settings import settings_digest
 
 _log = logging.getLogger(__name__)
 
@@ -46,7 +47,8 @@ def artifacts_complete(result: RunResult) -> bool:
 def _save(scope: PhaseScope, result: RunResult) -> None:
     prepared = scope.execution.load_prepared()
     try:
-        checkpoint = _checkpoint(scope.store, scope.ref, scope.task, scope.plan, prepared, result)
+        identity = unscored_identity(task_digest(scope.task), scope.plan, settings_digest(scope.components))
+        checkpoint = _checkpoint(scope.store, scope.ref, identity, scope.plan, prepared, result)
     except OSError as error:  # of a file of the task's or the agent's, not of ours
         _log.warning("[%s a%s] no evaluation checkpoint: %s", scope.ref.task_id, scope.ref.attempt, error)
         return
@@ -56,20 +58,20 @@ def _save(scope: PhaseScope, result: RunResult) -> None:
 def _checkpoint(
     store: RunStore,
     ref: ExecutionRef,
-    task: TaskSpec,
+    identity: Identity,
     plan: ExecutionPlan,
     prepared: PreparedTask,
     result: RunResult,
 ) -> EvaluationCheckpoint:
     directory = store.run_dir / store.execution(ref).artifact_path()
     return EvaluationCheckpoint(
-        task_id=task.task_id,
+        task_id=ref.task_id,
         attempt=ref.attempt,
         execution=ref.execution,
         mode=plan.evaluation_environment_mode,
         prepared=prepared,
         result=result,
-        identity=unscored_identity(task_digest(task), plan),
+        identity=identity,
         run_network_policy=plan.run_network_policy,
         evaluation_network_policy=plan.evaluation_network_policy,
         source_run=store.run_id,

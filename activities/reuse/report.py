@@ -28,6 +28,10 @@ class ReuseReport:
     refused_evaluations: int = 0
     unclassified_tasks: int = 0
     broken_files: int = 0
+    other_settings_attempts: int = 0
+    """Attempts that were taken over, finished or to be evaluated, and were made with other settings."""
+    other_settings: list[str] = field(default_factory=list)
+    """Which settings differ from those of the source."""
     again: Counter[Verdict] = field(default_factory=Counter)
     """Attempts that are executed again, by the reason."""
 
@@ -70,6 +74,12 @@ class ReuseReport:
             "evaluations refused": self.refused_evaluations,
             "tasks unclassified (older version)": self.unclassified_tasks,
             "files broken": self.broken_files,
+            "attempts made with other settings": self.other_settings_attempts,
         }
         parts += [f"{count} {name}" for name, count in optional.items() if count]
         _log.info("reuse of run %s: %s", self.source_run, ", ".join(parts))
+        if self.other_settings_attempts:
+            named = "; ".join(self.other_settings) or "which, their records do not tell"
+            _log.warning(
+                "%d reused attempts were made with other settings: %s", self.other_settings_attempts, named
+            )

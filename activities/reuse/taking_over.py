@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Mapping
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from ...contracts.activities import AttemptRef
+from ...contracts.component import blocking
 from ...contracts.errors import RecordError
 from ...contracts.plan import ExecutionPlan
 from ...contracts.records import AttemptCheckpoint, AttemptRecord, EvaluationCheckpoint, Identity, TaskRecord
 from ...contracts.scheduling import attempts_remaining
 from ..classification import describe
+from ..hook_calls import call_hook
 from ..identity import plan_digest
 from ..planner import plan_attempt
 from ..services import RequestComponents
@@ -32,6 +36,7 @@ from ..threads import in_settled_thread
 from .history import remembered
 from .report import ReuseReport
 from .resuming import adopt_evaluation
+from .settings import differences, settings_digest, settings_of
 from .source import ReuseSource
 from .verdicts import Verdict, judge
 
@@ -46,9 +51,8 @@ async def take_over(
     entries = target.task_entries()
     report = ReuseReport(source_run=source.reused_from.run_id, total_tasks=len(entries))
     taking = await in_settled_thread(_TakingOver, components, target, source, success_of, report)
-    for entry in entries:  # one at a time, so that a cancellation gets through
-        if taking.work.has_anything(entry.task_id):
-            await in_settled_thread(taking.take, entry)
+    # Tasks are planned by extensions, which may hang: as hooks do, they get a thread that can be left behind.
+    await call_hook(taking.take_all, entries, abandoned=lambda _: taking.abandon())
     await in_settled_thread(taking.work.sync)
     await in_settled_thread(target.mark_taken_over)
     report.log()
@@ -74,12 +78,28 @@ class _TakingOver:
         self._report = report
         self._attempts = components.request.execution.attempts
         self._resume = components.request.runtime.checkpoint_resume
+        self._abandoned = threading.Event()
+        self._settings = settings_digest(components)
+        report.other_settings = self._differences(components)
+
+    def abandon(self) -> None:
+        """Nobody waits for it any more: should an extension come back after all, nothing more is written."""
+        self._abandoned.set()
+
+    @blocking
+    async def take_all(self, entries: Sequence[TaskEntry]) -> None:
+        """Take over every task, one at a time, so that a cancellation gets through."""
+        for entry in entries:
+            if self.work.has_anything(entry.task_id):
+                self.take(entry)
+                await asyncio.sleep(0)
 
     def take(self, entry: TaskEntry) -> None:
         """Take over the task, or those of its attempts that count."""
         taken = self._target.task_record(entry.task_id)
         if taken is not None:  # by an earlier try of this step
             self._report.count_task(worst_severity(taken))
+            self._count_settings(attempt.identity for attempt in taken.attempts.values())
             return
         found, problems = self.work.attempts(entry.task_id)
         for problem in problems:
@@ -102,10 +122,11 @@ class _TakingOver:
     def _take(
         self, entry: TaskEntry, found: Mapping[int, AttemptCheckpoint], borrowed: BorrowedRecord | None
     ) -> None:
-        plans = _Plans(self._components, self._target, entry)
+        plans = _Plans(self._components, self._target, entry, self._abandoned)
         kept = {number: item for number, item in sorted(found.items()) if self._counts(plans, number, item)}
         outcomes = [outcome_of(item, self._success_of(item.record)) for item in kept.values()]
         remaining = attempts_remaining(self._attempts, outcomes)
+        self._count_settings(item.record.identity for item in kept.values())
         for number, item in kept.items():
             self.work.take_artifacts(entry.task_id, number)
             if is_unscored(item.record):
@@ -145,6 +166,21 @@ class _TakingOver:
             self._target.save_task_record(record)
         self._report.count_task(worst_severity(record))
 
+    def _differences(self, components: RequestComponents) -> list[str]:
+        """What the source was asked for otherwise, as far as it tells."""
+        try:
+            earlier = self.work.source.request()
+        except RecordError:
+            return []  # of an older version, or a copy without the hidden files
+        return differences(settings_of(components, earlier), settings_of(components))
+
+    def _count_settings(self, identities: Iterable[Identity | None]) -> None:
+        """Count those made with other settings; an older record says nothing, its run may."""
+        for identity in identities:
+            made_with = identity.settings_digest if identity is not None else ""
+            differs = made_with != self._settings if made_with else bool(self._report.other_settings)
+            self._report.other_settings_attempts += differs
+
     def _unchanged(self, record: TaskRecord, kept: Mapping[int, AttemptCheckpoint]) -> bool:
         return record.attempt_plan == self._attempts and {int(number) for number in record.attempts} == set(
             kept
@@ -175,6 +211,7 @@ class _TakingOver:
             _log.warning("[%s a%d] the evaluation is not taken up: %s", entry.task_id, number, reason)
         else:
             self._report.resumed_evaluations += 1
+            self._count_settings([checkpoint.identity])
 
     def _find_checkpoint(self, task_id: str, attempt: int) -> EvaluationCheckpoint | None:
         try:
@@ -188,8 +225,11 @@ class _TakingOver:
 class _Plans:
     """The plans that the new run would make for a task, each made once."""
 
-    def __init__(self, components: RequestComponents, target: RunStore, entry: TaskEntry) -> None:
+    def __init__(
+        self, components: RequestComponents, target: RunStore, entry: TaskEntry, abandoned: threading.Event
+    ) -> None:
         self.entry = entry
+        self._abandoned = abandoned
         self._components = components
         self._task = target.task(entry.index)
         self.digest = task_digest(self._task)  # of the task as it is stored, as records have it
@@ -203,4 +243,6 @@ class _Plans:
             except Exception as error:  # extension code may raise anything; nothing is reused then
                 _log.warning("[%s a%d] cannot be planned: %s", self.entry.task_id, attempt, describe(error))
                 self._made[attempt] = None
+            if self._abandoned.is_set():
+                raise asyncio.CancelledError
         return self._made[attempt]

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ...contracts.errors import RecordError
-from ...contracts.records import TaskRecord
+from ...contracts.records import DamagedRecord, TaskRecord
 from .legacy import UnclassifiedTask, read_task_for_display
 from .state import TaskEntry
-from .task_records import ERROR_PREFIX, TaskRecords
+from .task_records import ERROR_PREFIX, TaskRecords, checked_record
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,15 @@ class BrowsedTask:
     record: TaskRecord | UnclassifiedTask | None = None
     problem: str = ""
     """Why there is a file but no record."""
+    too_large: bool = False
+    """True when there is nothing wrong with the record but its size."""
+
+    @property
+    def damage(self) -> DamagedRecord | None:
+        """What is wrong with a record that cannot be read; one of an older version can be."""
+        if not self.problem or self.too_large:
+            return None
+        return DamagedRecord(task_id=self.task_id, reason=self.problem)
 
 
 def browse(
@@ -51,28 +60,29 @@ def browse(
 def _read(task: BrowsedTask, run_dir: Path, max_bytes: int | None) -> BrowsedTask:
     if task.path is None:
         return task
-    record, problem = _record(task.path, run_dir, max_bytes)
-    task_id, category = task.task_id, task.category
-    if record is not None and task.index is None:  # the record alone knows the id
-        task_id = record.task_id
-        category = record.category if isinstance(record, TaskRecord) else ""
-    elif record is not None and record.task_id != task.task_id:
-        problem = f"{task.path.name}: the record of another task, {record.task_id[:200]!r}"
-        record = None
-    return replace(task, task_id=task_id, category=category, record=record, problem=problem)
-
-
-def _record(
-    path: Path, run_dir: Path, max_bytes: int | None
-) -> tuple[TaskRecord | UnclassifiedTask | None, str]:
     try:
-        size = path.stat(follow_symlinks=False).st_size
+        size = task.path.stat(follow_symlinks=False).st_size
         if max_bytes is not None and size > max_bytes:
-            return None, f"{path.name} has {size / 1e6:.0f} MB, too much to be shown"
-        return read_task_for_display(path), ""
+            problem = f"{task.path.name} has {size / 1e6:.0f} MB, too much to be shown"
+            return replace(task, problem=problem, too_large=True)
+        return _with_record(task, task.path, read_task_for_display(task.path))
     except RecordError as error:
-        return None, str(error).replace(f"{run_dir}/", "")
+        return replace(task, problem=str(error).replace(f"{run_dir}/", ""))
     except OSError as error:  # it vanished, or may not be read
-        return None, f"{path.name}: cannot be read: {error.strerror}"
+        return replace(task, problem=f"{task.path.name}: cannot be read: {error.strerror}")
     except RecursionError:
-        return None, f"{path.name}: not a record: nested too deeply"
+        return replace(task, problem=f"{task.path.name}: not a record: nested too deeply")
+
+
+def _with_record(task: BrowsedTask, path: Path, record: TaskRecord | UnclassifiedTask) -> BrowsedTask:
+    """Raises RecordError for the record of another task."""
+    task_id = (
+        record.task_id if task.index is None else task.task_id
+    )  # without a list the record alone knows it
+    if isinstance(record, TaskRecord):
+        checked_record(record, path, task_id)
+        category = record.category if task.index is None else task.category
+        return replace(task, task_id=task_id, category=category, record=record)
+    if record.task_id != task_id:
+        raise RecordError(f"{path}: the record of another task, {record.task_id[:200]!r}")
+    return replace(task, task_id=task_id, record=record)

@@ -200,6 +200,20 @@ class ExecutionStore:
         append(path, b".")
         return path.stat().st_size
 
+    def count_block(self, step: str) -> None:
+        """Note that a hook of ``step`` blocked its worker. The process is about to end: nothing but one append."""
+        append(self._blocks(step), b".")
+
+    def blocks(self, step: str) -> int:
+        """How often a hook of ``step`` blocked its worker until that ended itself."""
+        try:
+            return self._blocks(step).stat().st_size
+        except FileNotFoundError:
+            return 0
+
+    def _blocks(self, step: str) -> Path:
+        return self._attempt_dir / f"{self._dir.name}.{safe_component(step)}.blocks"
+
     def exists(self) -> bool:
         """True when anything of this execution was stored."""
         return self._dir.is_dir()

@@ -127,9 +127,9 @@ def remove_leftovers(directory: Path, *, older_than_seconds: float) -> None:
 
 
 def read_bytes(path: Path) -> bytes | None:
-    """The content of ``path``; ``None`` when there is no such file. A symbolic link is an error."""
+    """The content of ``path``; ``None`` when there is no such file. A symbolic link or a folder is an error."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | _NOFOLLOW)
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | _NOFOLLOW)  # a pipe has nothing to say
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
@@ -143,6 +143,8 @@ def read_bytes(path: Path) -> bytes | None:
         while piece := os.read(descriptor, _ONE_READ):
             pieces.append(piece)
         return b"".join(pieces)
+    except IsADirectoryError as error:
+        raise RecordError(f"{path}: cannot be read: {error.strerror}") from error
     finally:
         os.close(descriptor)
 
@@ -184,6 +186,8 @@ def read_json(path: Path) -> Any:
         return json.loads(data)  # not orjson: integers beyond 64 bits must stay integers
     except ValueError as error:
         raise RecordError(f"{path}: not JSON: {error}") from None
+    except RecursionError:
+        raise RecordError(f"{path}: not a record: nested too deeply") from None
 
 
 @contextlib.contextmanager

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
-import re
 import secrets
 import stat
 from collections.abc import Iterator
@@ -24,10 +23,9 @@ from .layout import task_file_stem
 from .legacy import UnclassifiedRecordError, read_task_record
 from .linking import link_file, link_tree
 from .run_store import RunStore
-from .task_records import TaskRecords
+from .task_records import TaskRecords, checked_record
 from .writer import MaskingWriter
 
-_NUMBER = re.compile(r"^[1-9][0-9]{0,5}$")
 _counter = itertools.count()
 
 
@@ -140,9 +138,4 @@ def _read(path: Path, source: Path, task_id: str) -> TaskRecord:
         raise UnclassifiedRecordError(source, error.task) from None
     except RecordError as error:
         raise RecordError(str(error).replace(str(path), str(source))) from None
-    if record.task_id != task_id:
-        raise RecordError(f"{source}: the record of {record.task_id!r}, not of {task_id!r}")
-    wrong = [number for number in record.attempts if not _NUMBER.match(number)]
-    if wrong or not record.attempts:
-        raise RecordError(f"{source}: its attempts are not numbered from 1: {wrong[:3]}")
-    return record
+    return checked_record(record, source, task_id)

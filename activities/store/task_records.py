@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from ...contracts.activities import FinishedAttempt
 from ...contracts.analyzer import AnalyzerResult
+from ...contracts.errors import RecordError
 from ...contracts.issues import Severity
 from ...contracts.records import AttemptCheckpoint, AttemptRecord, TaskRecord
 from ...contracts.request import AttemptsSpec
@@ -20,6 +22,7 @@ from .writer import MaskingWriter
 
 ERROR_PREFIX = "_error_"
 _SUFFIX = ".json"
+_NUMBER = re.compile(r"^[1-9][0-9]{0,5}$")
 
 
 def is_fatal(record: AttemptRecord) -> bool:
@@ -36,6 +39,16 @@ def worst_severity(record: TaskRecord) -> Severity | None:
     """The worst issue of the final attempts; ``None`` without any."""
     found = {issue.severity for attempt in record.attempts.values() for issue in attempt.issues}
     return next((severity for severity in Severity if severity in found), None)
+
+
+def checked_record(record: TaskRecord, path: Path, task_id: str) -> TaskRecord:
+    """``record`` of ``task_id``; RecordError names ``path`` when it is of another task, or of no attempts."""
+    if record.task_id != task_id:
+        raise RecordError(f"{path}: the record of another task, {record.task_id[:200]!r}")
+    wrong = [number for number in record.attempts if not _NUMBER.match(number)]
+    if wrong or not record.attempts:
+        raise RecordError(f"{path}: its attempts are not numbered from 1: {wrong[:3]}")
+    return record
 
 
 def compose(checkpoints: Mapping[int, AttemptCheckpoint], attempts: AttemptsSpec) -> TaskRecord:
@@ -118,7 +131,7 @@ class TaskRecords:
     def find(self, task_id: str) -> TaskRecord | None:
         """The record of a task; RecordError when it is broken or of an unclassified older version."""
         path = self.path(task_id)
-        return None if path is None else read_task_record(path)
+        return None if path is None else checked_record(read_task_record(path), path, task_id)
 
     def add_analysis(self, task_id: str, found: Mapping[str, AttemptAnalysis]) -> int:
         """Add results to the attempts they belong to, and write when there are any; returns for how many."""

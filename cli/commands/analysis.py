@@ -54,13 +54,14 @@ def analysis(
 
     Writes analysis_result into the task records, analysis_summary.json and analysis_summary.md.
 
-    Exit codes: 0 done; 1 an analyzer failed on an attempt; 2 bad usage.
+    Exit codes: 0 done; 1 an analyzer failed on an attempt, or a task record cannot be read; 2 bad usage.
     """
     import sys
 
     from ...activities.analysis.rerun import analyze_run
     from ...contracts.errors import UsageError
     from ..config import HomeSecretStore
+    from ..damage_text import tell_damage
     from ..home import home_folder
     from .output import print_json
     from .run_directory import run_directory
@@ -80,7 +81,8 @@ def analysis(
         print("\n".join(report_lines(report)))
     if report.failures:
         print(f"Not passed: analyzers failed {report.failures} times", file=sys.stderr)
-    return 1 if report.failures else 0
+    damaged = tell_damage(report.damaged)
+    return 1 if report.failures else damaged
 
 
 def _spec(text: str | None, analyzers: list[str] | None, store: StoreLiteral) -> AnalysisSpec:

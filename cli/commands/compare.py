@@ -33,12 +33,13 @@ def compare(
     The difference of the primary metric is taken over the tasks that both runs evaluated, with a paired
     95 % interval. Larger numbers count as better.
 
-    Exit codes: 0 compared; 1 worse, with --fail-on-regression, or not a readable run; 2 bad usage.
+    Exit codes: 0 compared; 1 worse, with --fail-on-regression, or a run or record that cannot be read; 2 bad usage.
     """
     import sys
 
     from ...activities.metrics.comparison import compare_runs
     from ..comparison_text import comparison_lines
+    from ..damage_text import tell_damage
     from .output import print_json
     from .run_directory import run_directory
 
@@ -47,8 +48,9 @@ def compare(
         print_json(found)
     else:
         print("\n".join(comparison_lines(found)))
+    damaged = tell_damage([*found.old.damaged, *found.new.damaged])
     if not fail_on_regression:
-        return 0
+        return damaged
     for reason in found.regressions:
         print(f"Not passed: {reason}", file=sys.stderr)
-    return 1 if found.regressed else 0
+    return 1 if found.regressed else damaged

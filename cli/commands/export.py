@@ -38,9 +38,12 @@ def export(
     """Write the finished attempts of a run as ATIF trajectories or as a Harbor job; needs no server.
 
     The run itself is not changed.
+
+    Exit codes: 0 done; 1 a task record cannot be read, the others were written; 2 bad usage.
     """
     from ...activities.export import ExportFormat, export_run
     from ...contracts.errors import UsageError
+    from ..damage_text import tell_damage
     from .output import print_json
     from .run_directory import run_directory
 
@@ -51,9 +54,9 @@ def export(
     report = export_run(run_directory(run_dir, input_dir), ExportFormat(format), output=output_dir)
     if as_json:
         print_json(report)
-        return 0
+        return tell_damage(report.damaged)
     print(f"Exported: {report.attempts} attempts, {report.trajectories} of them with a trajectory")
     if report.unreadable:
-        print(f"Left out: {report.unreadable} task records of an old version that cannot be read")
+        print(f"Left out: {report.unreadable} task records of an old version that say too little")
     print(f"Directory: {report.directory}")
-    return 0
+    return tell_damage(report.damaged)

@@ -35,25 +35,30 @@ def view(
     It shows score, coverage, categories, issues and cost, and every task with its answer and trajectory.
     For a folder with several runs it is a table that compares them. An earlier report is replaced,
     any other file is not.
+
+    Exit codes: 0 done; 1 a task record cannot be read, which the report says, too; 2 bad usage.
     """
     from ...activities.html_report import find_runs, is_run, write_overview, write_run_report
     from ...contracts.errors import UsageError
+    from ...contracts.records import DamagedRecord
+    from ..damage_text import tell_damage
     from .run_directory import given_directory
 
+    damaged: list[DamagedRecord] = []
     folder = given_directory(run_dir, input_dir)
     if is_run(folder):
         if each:
             raise UsageError(f"{folder} is one run; --each is for a folder that holds several")
-        report = write_run_report(folder, output)
+        report = write_run_report(folder, output, damaged=damaged.append)
     else:
         runs = find_runs(folder)
         for path in runs if each else ():
-            print(f"Report: {write_run_report(path)}")
+            print(f"Report: {write_run_report(path, damaged=damaged.append)}")
         report = write_overview(folder, runs, output)
     print(f"Report: {report}")
     if open_it:
         _open(report)
-    return 0
+    return tell_damage(damaged)
 
 
 def _open(report: Path) -> None:

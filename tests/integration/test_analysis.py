@@ -163,7 +163,9 @@ def test_a_damaged_record_costs_its_own_task_only(command_line: CommandLine) -> 
     run_dir = run(command_line, "--no-enable-analysis", tasks=3)
     damaged = sorted((run_dir / "details").glob("*.json"))[0]
     damaged.write_text('{"task_id": ')
-    ended = command_line.run("analysis", "--input", str(run_dir), "--json").expect(0)
+    ended = command_line.run("analysis", "--input", str(run_dir), "--json").expect(1)
+    assert "the record of task 'q0' cannot be read" in ended.stderr
+    assert [item["task_id"] for item in ended.json["damaged"]] == ["q0"]
     copy = Path(ended.json["run_dir"])
     others = [path for path in (copy / "details").glob("*.json") if path.name != damaged.name]
     found = [json.loads(path.read_bytes())["attempts"]["1"]["analysis_result"] for path in others]

@@ -114,6 +114,23 @@ def test_reuse_repairs_what_failed_and_reports_what_it_took_over(stage: Stage) -
     assert f"reuse of run {old.name}: 2 of 3 tasks reused, 1 to run" in log(new)
 
 
+def test_reuse_tells_of_results_that_were_made_with_other_settings(stage: Stage) -> None:
+    stage.run("--model-params", '{"temperature": 0}').expect(0)
+    old = stage.latest
+    hot = ("--model-params", '{"temperature": 0.7, "max_attempts": 2}')
+    told = "3 attempts made with other settings (model.params.temperature: 0.0 there, 0.7 here)"
+    ended = stage.run("--reuse", *hot).expect(0)
+    new = stage.latest
+    assert stage.calls() == []
+    assert f"Reused: 3 of 3 tasks from run {old.name}; {told}" in ended.stdout + ended.stderr
+    assert read(new, "run_info.json")["reused_from"]["other_settings"] == {
+        "attempts": 3,
+        "differences": ["model.params.temperature: 0.0 there, 0.7 here"],
+    }
+    assert f"| Reused | 3 tasks from {old.name}; {told} |" in (new / "summary.md").read_text()
+    assert "3 reused attempts were made with other settings: model.params.temperature" in log(new)
+
+
 def test_everything_is_reused_and_nothing_runs_when_nothing_has_changed(stage: Stage) -> None:
     stage.run().expect(0)
     metrics = read(stage.latest, "metrics.json")

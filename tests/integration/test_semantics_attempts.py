@@ -27,6 +27,12 @@ TASKS: list[dict[str, Any]] = [
     },
     {"id": "own-timeout", "do": {"execute_task": "timeout"}},
     {"id": "verifier-timeout", "evaluation_timeout_seconds": 0.5, "do": {"evaluate": "forever"}},
+    {
+        "id": "deliverables",
+        "files": ["there.txt", "-gone 'x'", "gone.txt", "/nowhere/gone"],
+        "do": {"execute_task": "sh:echo x > there.txt"},
+    },
+    {"id": "no-deliverables", "files": ["gone.txt"], "do": {"execute_task": "fatal:model_server_error"}},
     {"id": "verifier-crash", "do": {"evaluate": "raise"}},
     {"id": "verifier-none", "do": {"evaluate": "none"}},
     {"id": "verifier-exit", "do": {"evaluate": "exit"}},
@@ -128,6 +134,15 @@ def test_an_agents_timeout_stands_beside_the_score_of_what_it_left(run: Rows) ->
     assert (run.state("agent-timeout"), run.correct("agent-timeout")) == ("evaluated", True)
     assert run.issues("own-timeout") == [("error", "run", "harness_timeout")]
     assert run.correct("own-timeout") is True
+
+
+def test_a_file_that_the_agent_did_not_leave_is_a_warning_beside_the_score(run: Rows) -> None:
+    assert run.issues("deliverables") == [("warning", "collect", "artifact_missing")]
+    assert run.message("deliverables") == (
+        """the agent did not leave "-gone 'x'", 'gone.txt', '/nowhere/gone'"""
+    )
+    assert (run.state("deliverables"), run.correct("deliverables")) == ("evaluated", True)
+    assert run.issues("no-deliverables") == [("fatal", "run", "model_server_error")]
 
 
 def test_a_verifiers_timeout_leaves_the_observation_absent(run: Rows) -> None:
@@ -258,16 +273,16 @@ def test_timings_are_those_of_the_phases(run: Rows) -> None:
 
 def test_the_headline_and_the_exit_code_tell_of_all_that_was_not_evaluated(run: Rows) -> None:
     run.ended.expect(1)
-    assert "10 of 30 tasks invalidated" in run.ended.stdout
+    assert "11 of 32 tasks invalidated" in run.ended.stdout
     assert "7 NOT evaluated" in run.ended.stdout
     [series] = run.metrics["series"]
     assert (series["value"], series["reference_value"]) == (None, 1.0)
     assert series["counts"] == {
-        "total": 30,
-        "evaluated": 13,
+        "total": 32,
+        "evaluated": 14,
         "unavailable": 7,
-        "invalidated": 10,
-        "error": 21,
+        "invalidated": 11,
+        "error": 22,
     }
 
 

@@ -12,6 +12,7 @@ from agentcompass.activities.identity import plan_digest, unscored_identity
 from agentcompass.activities.planner import plan_attempt
 from agentcompass.activities.reuse import ReuseReport, find_source, take_over
 from agentcompass.activities.reuse.inputs import artifact_digests, input_digests
+from agentcompass.activities.reuse.settings import settings_digest
 from agentcompass.activities.save import success_reader
 from agentcompass.activities.services import RequestComponents, build_components
 from agentcompass.activities.store import (
@@ -122,7 +123,11 @@ class Runs:
             [Issue(severity=severity, phase=IssuePhase.RUN, code="c", message=message)] if severity else []
         )
         plan = self.plan(store, task_id, attempt)
-        identity = Identity(task_digest=task_digest(self.task(store, task_id)), plan_digest=plan_digest(plan))
+        identity = Identity(
+            task_digest=task_digest(self.task(store, task_id)),
+            plan_digest=plan_digest(plan),
+            settings_digest=settings_digest(self.components(store.request())),
+        )
         record = AttemptRecord(
             status=status,
             metrics={} if correct is None else {"correct": correct},
@@ -154,7 +159,11 @@ class Runs:
             mode=plan.evaluation_environment_mode,
             prepared=prepared,
             result=RunResult(task_id=task_id, final_answer="yes", artifacts={"declared_artifacts": manifest}),
-            identity=unscored_identity(task_digest(self.task(store, task_id)), plan),
+            identity=unscored_identity(
+                task_digest(self.task(store, task_id)),
+                plan,
+                settings_digest(self.components(store.request())),
+            ),
             run_network_policy=plan.run_network_policy,
             evaluation_network_policy=plan.evaluation_network_policy,
             source_run=store.run_id,

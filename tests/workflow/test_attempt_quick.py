@@ -17,7 +17,10 @@ from agentcompass.contracts.activities import (
     BEGIN_ATTEMPT,
     CLOSE_ENVIRONMENT,
     EVALUATE,
+    OPEN_ENVIRONMENT,
+    PREPARE_TASK,
     QUICK_EXECUTION,
+    RUN_HARNESS,
     TRIED_TOO_OFTEN,
     AttemptBegun,
     AttemptOutcome,
@@ -179,12 +182,11 @@ async def test_in_one_step_a_cancellation_after_the_saving_throws_nothing_away(c
     assert fakes.names() == ["begin_attempt"]
 
 
-@pytest.mark.parametrize("whole", [True, False], ids=["execution", "phases"])
 async def test_a_quick_step_that_took_its_worker_along_becomes_an_activity_of_its_own(
-    client: Client, whole: bool
+    client: Client,
 ) -> None:
     """Workflow tasks are tried without end, activities are not."""
-    fakes, local = FakeActivities(plan=quick_plan(mode="none" if whole else "fresh")), []
+    fakes, local = FakeActivities(plan=quick_plan(mode="fresh")), list[bool]()
 
     def behave(outcome: Any) -> Any:
         def begun_before(_: object) -> Any:
@@ -195,11 +197,34 @@ async def test_a_quick_step_that_took_its_worker_along_becomes_an_activity_of_it
 
         return begun_before
 
-    fakes.on(QUICK_EXECUTION, behave(QuickExecution(has_result=True)))
     fakes.on(EVALUATE, behave(PhaseOutcome()))
     fakes.on(CLOSE_ENVIRONMENT, behave(PhaseOutcome()))
     async with stage(client, fakes) as scene:
         outcome = await (await scene.attempt()).result()
     # The agent's environment is closed, its work judged, and the verifier's environment closed.
-    assert local == [True, False] * (1 if whole else 3)
+    assert local == [True, False] * 3
+    assert outcome.success
+
+
+def took_its_worker_along(_: object) -> None:
+    raise ApplicationError("begun twice", type=TRIED_TOO_OFTEN, non_retryable=True)
+
+
+@pytest.mark.parametrize("mode", ["reuse", "none"])
+async def test_a_quick_execution_that_took_its_worker_along_goes_on_phase_by_phase(
+    client: Client, mode: str
+) -> None:
+    """Only so it shows which of its phases does that; the environment is the one that an agent has worked in."""
+    fakes, local = FakeActivities(plan=quick_plan(mode=mode)), list[tuple[str, bool]]()
+    fakes.on(QUICK_EXECUTION, took_its_worker_along)
+    phases = (OPEN_ENVIRONMENT, PREPARE_TASK, RUN_HARNESS, EVALUATE, CLOSE_ENVIRONMENT)
+    for stub in phases:
+        fakes.on(stub, lambda _: local.append((activity.info().activity_type, activity.info().is_local)))
+    async with stage(client, fakes) as scene:
+        outcome = await (await scene.attempt()).result()
+    names = [stub.name for stub in phases]
+    if mode == "none":
+        names[3:] = [CLOSE_ENVIRONMENT.name, EVALUATE.name]
+    assert local == [(name, False) for name in names]
+    assert all(input.quick for input in fakes.inputs(EVALUATE))
     assert outcome.success

@@ -175,6 +175,16 @@ async def test_infrastructure_that_never_recovers_is_given_up_after_ten_tries(cl
     ]
 
 
+async def test_a_full_disk_in_the_evaluation_is_no_fault_of_the_verifier(client: Client) -> None:
+    fakes = FakeActivities()
+    fakes.on(EVALUATE, Flaky(1000))
+    async with stage(client, fakes) as scene:
+        outcome = await (await scene.attempt()).result()
+    [saved] = fakes.saved
+    assert [(found.severity, found.code) for found in saved.issues] == [("fatal", "worker_lost")]
+    assert outcome.fatal
+
+
 async def test_a_result_is_saved_when_the_disk_has_room_again(client: Client) -> None:
     fakes = FakeActivities()
     fakes.on(SAVE_ATTEMPT, Flaky(2))

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from typing import Any
 
 import pytest
 from activity_fakes import FakeActivities, Gate, for_task, in_turn, issue, plan, raising, retrying
+from temporalio import activity
 from temporalio.client import Client, WorkflowHandle
 from temporalio.exceptions import ApplicationError
 from workflow_server import run_request, stage, until
 
 from agentcompass.contracts.activities import (
     CLOSE_ENVIRONMENT,
+    DISCARD_REQUEST,
     FINALIZE_REQUEST,
     PENDING_TASKS,
     PREPARE_REQUEST,
@@ -19,6 +23,7 @@ from agentcompass.contracts.activities import (
     SAVE_ATTEMPT,
 )
 from agentcompass.contracts.issues import IssueCode
+from agentcompass.contracts.launch import LaunchRuntime
 from agentcompass.contracts.workflows import (
     PARKED_SIGNAL,
     PAUSE_SIGNAL,
@@ -91,6 +96,27 @@ async def test_a_stop_reaches_the_preparation(client: Client) -> None:
     assert gate.cancelled == 1
     assert (result.status, result.run_dir, result.exit_code) == ("timed_out", "", 1)
     assert FINALIZE_REQUEST.name not in fakes.names()
+
+
+async def test_a_preparation_that_does_not_listen_does_not_outlive_the_grace(client: Client) -> None:
+    fakes, reached, over = FakeActivities(["a"]), asyncio.Event(), asyncio.Event()
+
+    async def deaf(_: Any) -> None:
+        reached.set()
+        while not over.is_set():
+            activity.heartbeat()
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.wait_for(over.wait(), 0.1)
+
+    fakes.on(PREPARE_REQUEST, deaf)
+    async with stage(client, fakes) as scene:
+        handle = await scene.request(runtime=LaunchRuntime(cleanup_grace_seconds=7))
+        await reached.wait()
+        await handle.signal(STOP_SIGNAL, args=["cancelled", "enough"])
+        result = await handle.result()
+        over.set()
+    assert (result.status, result.run_dir) == ("cancelled", "")
+    assert fakes.inputs(DISCARD_REQUEST) == fakes.inputs(PREPARE_REQUEST)
 
 
 async def test_a_refused_key_pauses_the_request_until_it_is_resumed(client: Client) -> None:

@@ -162,6 +162,8 @@ class SweBenchVerified(Benchmark[SweBenchVerifiedParams]):
             raise StageFailure.fatal(IssuePhase.EVALUATE, IssueCode.EVALUATION_FAILED, message)
         patch = result.extra.get(_PATCH)
         if not isinstance(patch, str) or not patch.strip():
+            message = "the agent left no patch, which counts as not solved"
+            context.report_issue(Severity.WARNING, IssuePhase.EVALUATE, IssueCode.ARTIFACT_MISSING, message)
             return _scored(result, Report(resolved=False), "there is no patch")
         facts, folder = InstanceFacts.model_validate(task.metadata), self._folder(env)
         await _set_up(env, facts, IssuePhase.EVALUATE)

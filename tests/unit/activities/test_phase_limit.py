@@ -22,7 +22,10 @@ ENOUGH = OperatorEnd(phase="run_harness", reason="enough")
 class Scope:
     """A phase as its limit sees it."""
 
-    def __init__(self, folder: Path) -> None:
+    phase = Phase.RUN_HARNESS
+
+    def __init__(self, folder: Path, *, quick: bool = False) -> None:
+        self.quick = quick
         self.store = ExecutionStore(folder / "a1", 1, folder / "artifacts", folder, MaskingWriter(Redactor()))
         ref = ExecutionRef(run_dir=str(folder), task_index=0, task_id="t", attempt=1)
         self.context = PhaseContext(ref, Phase.RUN_HARNESS, self.store)
@@ -106,3 +109,50 @@ async def test_a_decision_that_comes_after_the_end_of_the_budget_is_too_late(sco
                 scope.store.save_end(ENOUGH)
                 await asyncio.sleep(0.05)
     assert (limit.expired, limit.issue) == (True, None)
+
+
+@pytest.mark.parametrize(
+    ("phase", "severity", "issue_phase", "code"),
+    [
+        (Phase.OPEN_ENVIRONMENT, "fatal", "setup", "environment_open_failed"),
+        (Phase.PREPARE_TASK, "fatal", "setup", "setup_failed"),
+        (Phase.START_HARNESS, "fatal", "setup", "harness_failed"),
+        (Phase.RUN_HARNESS, "error", "run", "harness_timeout"),
+        (Phase.RUN_TASK, "error", "run", "harness_timeout"),
+        (Phase.EVALUATE, "error", "evaluate", "evaluation_timeout"),
+    ],
+)
+async def test_a_quick_hook_without_a_budget_that_does_not_end_is_a_timeout_of_its_phase(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, phase: Phase, severity: str, issue_phase: str, code: str
+) -> None:
+    monkeypatch.setattr(phase_limit, "QUICK_SECONDS", 0.02)
+    for budget in (None, 3600.0):
+        limit = PhaseLimit(Scope(tmp_path, quick=True), budget, phase=phase)
+        with pytest.raises(TimeoutError):
+            async with limit:
+                await asyncio.Event().wait()
+        assert limit.overdue is not None
+        assert limit.overdue.model_dump() == {
+            "severity": severity,
+            "phase": issue_phase,
+            "code": code,
+            "message": f"{phase} is declared quick (quick_hooks) and did not end within 0.02 s",
+        }
+
+
+async def test_a_smaller_budget_of_a_quick_hook_names_itself(tmp_path: Path) -> None:
+    limit = PhaseLimit(Scope(tmp_path, quick=True), 0.02)
+    with pytest.raises(TimeoutError):
+        async with limit:
+            await asyncio.Event().wait()
+    assert (limit.expired, limit.overdue) == (True, None)
+
+
+async def test_a_hook_that_is_not_quick_has_no_limit_but_its_budget(
+    scope: Scope, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(phase_limit, "QUICK_SECONDS", 0.0)
+    limit = PhaseLimit(scope, None)
+    async with limit:
+        await asyncio.sleep(0.05)
+    assert (limit.expired, limit.overdue) == (False, None)

@@ -150,14 +150,19 @@ def test_a_hard_link_within_the_archive_is_a_copy_and_any_other_is_refused(extra
             member("out/c", kind=tarfile.LNKTYPE, link="/etc/passwd"),
             member("out/d", kind=tarfile.LNKTYPE, link="canary.txt"),
             member("out/e", kind=tarfile.LNKTYPE, link="out/never"),
+            member("out/folder", kind=tarfile.DIRTYPE),
+            member("out/f", kind=tarfile.LNKTYPE, link="out/folder"),
+            member("out/good", b"1"),
         )
     )
     assert (extract.top / "b").read_bytes() == b"data"
+    assert (extract.top / "good").read_bytes() == b"1"
     assert (extract.top / "b").stat().st_nlink == 1
     assert reasons(done) == {
         "c": "an absolute path",
         "d": "a path outside of the source",
         "e": "a hard link to out/never, which was not collected",
+        "f": "a hard link to out/folder, which was not collected",
     }
 
 

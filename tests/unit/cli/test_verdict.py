@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agentcompass.cli.result_text import render_result
-from agentcompass.cli.verdict import exit_code_of, judge_launch, parse_gates
+from agentcompass.cli.verdict import Gates, exit_code_of, judge, judge_launch, parse_gates
 from agentcompass.contracts import UsageError
 from agentcompass.contracts.launch import LaunchResult, LaunchStatus, LaunchStatusName, RequestResult
 from agentcompass.contracts.metrics import Interval, MetricCounts, MetricKind, MetricReport, MetricSeries
@@ -143,3 +143,17 @@ def test_result_text_without_metrics_file_uses_the_numbers_of_the_result():
 )
 def test_the_state_of_a_launch_as_an_exit_code(state: LaunchStatusName, code: int) -> None:
     assert exit_code_of(LaunchStatus(launch_id="l", state=state)) == code
+
+
+@pytest.mark.parametrize(
+    ("status", "own", "code"),
+    [("completed", 0, 0), ("failed", 1, 1), ("timed_out", 0, 1), ("cancelled", 130, 130)],
+)
+def test_a_run_that_is_not_valid_never_ends_with_0(status: str, own: int, code: int) -> None:
+    """As `summary` judges it, which has no launch to ask."""
+    assert judge([RequestResult(key="one", status=status, exit_code=own)], Gates()).exit_code == code
+
+
+def test_records_that_cannot_be_read_are_a_reason_even_where_nobody_can_name_them() -> None:
+    verdict = judge([RequestResult(key="one", status="completed", damaged_records=2)], Gates())
+    assert (verdict.exit_code, verdict.reasons) == (1, ["one: 2 task records cannot be read"])

@@ -15,8 +15,18 @@ from reuse_runs import Runs, contents
 from agentcompass.activities.identity import unscored_identity
 from agentcompass.activities.reuse import resumes_evaluation
 from agentcompass.activities.reuse.checkpointing import is_resumable
+from agentcompass.activities.reuse.resuming import obstacle
 from agentcompass.activities.store import RunStore, task_digest
-from agentcompass.contracts import EvaluationMode, Issue, IssuePhase, RunResult, Severity, TaskStatus
+from agentcompass.contracts import (
+    EvaluationMode,
+    Issue,
+    IssuePhase,
+    NetworkMode,
+    NetworkPolicy,
+    RunResult,
+    Severity,
+    TaskStatus,
+)
 from agentcompass.contracts.plan import ExecutionPlan
 
 
@@ -124,6 +134,24 @@ async def test_evaluation_under_another_plan_is_refused(
     assert reason in caplog.text
     assert not resumes(runs, new)
     assert nothing_adopted(runs, new)
+
+
+@pytest.mark.parametrize(
+    ("field", "reason"),
+    [
+        ("run_network_policy", "the network policy of the run phase has changed"),
+        ("evaluation_network_policy", "the network policy of the evaluation has changed"),
+    ],
+)
+async def test_an_evaluation_under_another_network_policy_is_refused_by_the_phase_it_is_of(
+    runs: Runs, field: str, reason: str
+) -> None:
+    old = await runs.start("old")
+    checkpoint, plan = runs.leave_unscored(old, "q1"), runs.plan(old, "q1", 1)
+    digest = task_digest(runs.task(old, "q1"))
+    assert obstacle(checkpoint, plan, digest) == ""
+    closed = NetworkPolicy(network_mode=NetworkMode.NO_NETWORK)
+    assert obstacle(checkpoint, plan.model_copy(update={field: closed}), digest) == reason
 
 
 async def test_changed_task_is_not_taken_up(runs: Runs, caplog: pytest.LogCaptureFixture) -> None:

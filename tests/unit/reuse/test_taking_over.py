@@ -6,13 +6,17 @@ import json
 import os
 import shutil
 import tempfile
+import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from reuse_runs import Runs, contents
+from reuse_runs import LABEL, Runs, contents
 
+from agentcompass.activities import hook_calls
+from agentcompass.activities.reuse import taking_over
 from agentcompass.activities.reuse.verdicts import Verdict
 from agentcompass.activities.store import RunStore
 from agentcompass.contracts import Severity, TaskStatus
@@ -336,3 +340,97 @@ def damaged(content: bytes, data: st.DataObject) -> bytes:
         st.none() | st.booleans() | st.integers() | st.text(max_size=5) | st.just([]) | st.just({})
     )
     return json.dumps(value).encode()
+
+
+async def test_work_that_was_made_with_other_settings_is_taken_over_and_told(runs: Runs) -> None:
+    """Content is identity, settings are not; but nobody shall take the number for one of the new settings."""
+    old = await runs.start("old", runs.request(model={"id": "m", "params": {"temperature": 0, "seed": 1}}))
+    runs.finish(old, "q1")
+    _, report = await runs.reuse("new", model={"id": "m", "params": {"temperature": 0.7, "top_k": 3}})
+    assert (report.reused_tasks, report.other_settings_attempts) == (1, 1)
+    assert report.other_settings == [
+        "model.params.seed: 1 there, not set here",
+        "model.params.temperature: 0.0 there, 0.7 here",
+        "model.params.top_k: not set there, 3 here",
+    ]
+
+
+async def test_where_a_model_is_and_how_long_it_may_take_are_no_settings(runs: Runs) -> None:
+    old = await runs.start(
+        "old", runs.request(model={"id": "m", "base_url": "http://a", "params": {"max_attempts": 1}})
+    )
+    runs.finish(old, "q1")
+    _, report = await runs.reuse(
+        "new",
+        model={
+            "id": "m",
+            "base_url": "http://b",
+            "api_key": "env:KEY",
+            "params": {"request_timeout_seconds": 5, "max_attempts": 9},
+        },
+        execution={"task_concurrency": 3, "run_timeout_seconds": 5},
+    )
+    assert (report.reused_tasks, report.other_settings_attempts) == (1, 0)
+
+
+async def test_a_default_that_is_written_down_is_no_other_setting(runs: Runs) -> None:
+    old = await runs.start("old")
+    runs.finish(old, "q1")
+    benchmark = {"id": "qa", "params": {"path": str(runs.folder / "tasks.jsonl"), "scorer": "normalized"}}
+    _, report = await runs.reuse("new", benchmark=benchmark)
+    assert (report.reused_tasks, report.other_settings_attempts) == (1, 0)
+
+
+async def test_other_settings_are_told_also_when_they_come_through_a_third_run(runs: Runs) -> None:
+    """Each attempt knows what it was made with, whichever run it is taken from."""
+    hot = {"id": "m", "params": {"temperature": 0.7}}
+    old = await runs.start("old")
+    runs.finish(old, "q1")
+    new, report = await runs.reuse("new", model=hot)
+    runs.finish(new, "q2")
+    assert report.other_settings_attempts == 1
+    _, report = await runs.reuse("newest", model=hot)
+    assert (report.reused_tasks, report.other_settings_attempts) == (2, 1)
+    _, report = await runs.reuse("back")
+    assert (report.reused_tasks, report.other_settings_attempts) == (2, 1)
+
+
+async def test_attempts_that_are_kept_and_evaluations_that_are_taken_up_count_too(runs: Runs) -> None:
+    k2 = {"attempts": {"k": 2}}
+    old = await runs.start("old", runs.request(execution=k2))
+    runs.finish(old, "q1")
+    runs.leave_unscored(old, "q2")
+    _, report = await runs.reuse("new", execution=k2, model={"id": "m", "params": {"temperature": 1}})
+    assert (report.kept_attempts, report.resumed_evaluations) == (1, 1)
+    assert report.other_settings_attempts == 2
+
+
+async def test_a_taking_over_that_is_stuck_in_an_extension_is_left_behind_and_writes_nothing_more(
+    runs: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = await runs.start("old")
+    runs.finish(old, "q1")
+    planning, go_on, over = threading.Event(), threading.Event(), threading.Event()
+    plan = taking_over.plan_attempt
+
+    def stuck(*arguments: Any) -> Any:
+        planning.set()
+        try:
+            assert go_on.wait(60)
+            return plan(*arguments)
+        finally:
+            over.set()
+
+    monkeypatch.setattr(taking_over, "plan_attempt", stuck)
+    monkeypatch.setattr(hook_calls, "PATIENCE_SECONDS", 0.05)
+    task = asyncio.ensure_future(runs.reuse("new"))
+    assert await asyncio.to_thread(planning.wait, 60)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    go_on.set()
+    assert await asyncio.to_thread(over.wait, 60)
+    for thread in threading.enumerate():
+        if thread.name == "hook take_all":
+            await asyncio.to_thread(thread.join)
+    assert list((runs.results / LABEL / "new" / "details").iterdir()) == []

@@ -11,10 +11,12 @@ from agentcompass.contracts import (
     HarnessFreeBenchmark,
     IssuePhase,
     Message,
+    OutputFile,
     PreparedTask,
     RunRequest,
     RunResult,
     TaskInput,
+    TaskOutput,
     TaskSpec,
 )
 from agentcompass.contracts.component import blocking
@@ -68,7 +70,10 @@ class Rows(Benchmark[RowsParams]):
         if row.action("prepare_task", context) == "none":
             return None  # type: ignore[return-value]  # as a careless author's would
         return PreparedTask(
-            task_id=task.task_id, input=TaskInput(prompt="say ok"), metadata={"prepare": printed}
+            task_id=task.task_id,
+            input=TaskInput(prompt="say ok"),
+            output=TaskOutput(files=[OutputFile(path=path) for path in row.files]),
+            metadata={"prepare": printed},
         )
 
     async def evaluate(

@@ -3,13 +3,15 @@
 An action is a word, or a shell command for hooks that have an environment:
 ``fatal:CODE``, ``error:CODE``, ``warning:CODE`` raise a named failure; ``report-fatal:CODE`` and so on
 report it and go on; ``raise``, ``exit``, ``cancel``, ``timeout``, ``lost``, ``none``, ``forever`` say what
-they do, ``stubborn`` goes on although it is cancelled, ``hang`` blocks its thread; ``sh:COMMAND`` runs a command and prints what it printed into the result.
+they do, ``stubborn`` goes on although it is cancelled, ``hang`` blocks its thread, ``die`` takes the worker along;
+``sh:COMMAND`` runs a command and prints what it printed into the result.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import sys
 import threading
 
@@ -53,6 +55,8 @@ class Row(Contract):
     mode: EvaluationMode | None = None
     run_timeout_seconds: float | None = None
     evaluation_timeout_seconds: float | None = None
+    files: list[str] = Field(default_factory=list)
+    """What the agent is asked to leave."""
 
     def action(self, hook: str, context: AttemptContext) -> str:
         """What ``hook`` does now; empty for nothing."""
@@ -106,6 +110,8 @@ async def act(row: Row, hook: str, context: AttemptContext, env: EnvironmentSess
                 await asyncio.Event().wait()
     elif word == "hang":
         threading.Event().wait()
+    elif word == "die":
+        os._exit(9)
     elif word == "forever":
         await asyncio.Event().wait()
     return ""
