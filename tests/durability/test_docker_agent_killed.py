@@ -6,7 +6,6 @@ Calls at the model server, containers at the engine, processes of the agent in i
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from typing import Any
 import docker
 import pytest
 from command_line import CommandLine, kill_and_wait, wait_for
-from docker_engine import IMAGE, containers_of, created, require_engine
+from docker_engine import IMAGE, containers_of, counting_creations, require_engine
 from gated_runs import CONFIG, QUICK_HEARTBEAT
 from model_process import ModelProcess
 from shell_agent import describe
@@ -63,14 +62,14 @@ def lines_of(file: Path) -> list[str]:
 def test_an_agent_that_calls_its_model_survives_its_worker_and_ends_once(
     command_line: CommandLine, client: docker.DockerClient, tmp_path: Path, shared: Path, proxied: bool
 ) -> None:
-    began = time.time()
     replies = [{"content": "41"}, {"content": "42"}]
     gateway = public_network(Engine(None, 60)).bind_address
     mounts = [{"source": str(shared), "target": "/shared", "read_only": False}]
     config = tmp_path / "config.yaml"
     config.write_text(CONFIG.format(heartbeat_timeout_seconds=QUICK_HEARTBEAT), encoding="utf-8")
     harness = {"description": str(describe(tmp_path, RUN)), "poll_seconds": 0.1}
-    with ModelProcess(tmp_path, [{"contains": "", "replies": replies}], host=gateway) as model:
+    answering = ModelProcess(tmp_path, [{"contains": "", "replies": replies}], host=gateway)
+    with answering as model, counting_creations(client) as created:
         running = command_line.start(
             *("run", "qa", "cli_agent", "m", "--model-base-url", model.base_url, "--config", str(config)),
             *("--harness-params", json.dumps(harness | ({"proxy": {}} if proxied else {}))),
@@ -92,7 +91,7 @@ def test_an_agent_that_calls_its_model_survives_its_worker_and_ends_once(
             running.wait().expect(0)
             assert model.calls() == 2
             assert lines_of(shared / "starts") == ["started"]
-            assert len(created(client, launch, began)) == 1
+            assert created(launch) == 1
             assert containers_of(client, launch=launch) == []
         finally:
             for left in containers_of(client, launch=launch):

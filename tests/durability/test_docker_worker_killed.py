@@ -11,7 +11,7 @@ from pathlib import Path
 import docker
 import pytest
 from command_line import CommandLine, kill_and_wait, wait_for
-from docker_engine import IMAGE, containers_of, created, require_engine
+from docker_engine import IMAGE, containers_of, counting_creations, require_engine
 from gated_runs import CONFIG, QUICK_HEARTBEAT
 from run_directory import status_of
 
@@ -43,44 +43,34 @@ def inside(client: docker.DockerClient, container: str, command: str) -> bytes:
 def test_an_agent_in_a_container_survives_its_worker_and_ends_once(
     command_line: CommandLine, client: docker.DockerClient
 ) -> None:
-    began = time.time()
     config = command_line.folder / "heartbeat.yaml"
     config.write_text(CONFIG.format(heartbeat_timeout_seconds=QUICK_HEARTBEAT), encoding="utf-8")
     params = json.dumps({"image": IMAGE, "pull": "never"})
-    running = command_line.start(
-        *(
-            "run",
-            "followed",
-            "none",
-            "none",
-            "--env",
-            "docker",
-            "--env-params",
-            params,
-            "--config",
-            str(config),
-        ),
-        env=env(),
-    )
-    launch = running.launch_id
-    try:
-        [container] = wait_for("the container", lambda: containers_of(client, launch=launch))
-        wait_for("the agent", lambda: inside(client, container, "cat starts") == b"started\n")
+    with counting_creations(client) as created:
+        running = command_line.start(
+            *("run", "followed", "none", "none", "--env", "docker"),
+            *("--env-params", params, "--config", str(config)),
+            env=env(),
+        )
+        launch = running.launch_id
+        try:
+            [container] = wait_for("the container", lambda: containers_of(client, launch=launch))
+            wait_for("the agent", lambda: inside(client, container, "cat starts") == b"started\n")
 
-        kill_and_wait(running.worker_pid)
-        inside(client, container, "touch go")
-        running.wait().expect(0)
+            kill_and_wait(running.worker_pid)
+            inside(client, container, "touch go")
+            running.wait().expect(0)
 
-        [run_dir] = command_line.run_dirs
-        assert status_of(run_dir) == "completed"
-        [detail] = (run_dir / "details").glob("*.json")
-        [attempt] = json.loads(detail.read_bytes())["attempts"].values()
-        assert attempt["metrics"] == {"correct": True}
-        assert len(created(client, launch, began)) == 1
-        assert containers_of(client, launch=launch) == []
-    finally:
-        for left in containers_of(client, launch=launch):
-            client.api.remove_container(left, force=True)
+            [run_dir] = command_line.run_dirs
+            assert status_of(run_dir) == "completed"
+            [detail] = (run_dir / "details").glob("*.json")
+            [attempt] = json.loads(detail.read_bytes())["attempts"].values()
+            assert attempt["metrics"] == {"correct": True}
+            assert created(launch) == 1
+            assert containers_of(client, launch=launch) == []
+        finally:
+            for left in containers_of(client, launch=launch):
+                client.api.remove_container(left, force=True)
 
 
 def test_a_container_whose_worker_never_comes_back_ends_itself_and_not_before(

@@ -5,14 +5,16 @@ The engine is the one that ``DOCKER_HOST`` names, or the machine's own.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import io
 import os
 import shutil
 import subprocess
 import tarfile
-import time
+import threading
 import uuid
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -116,10 +118,26 @@ def containers_of(client: docker.DockerClient, **labels: str) -> list[str]:
     return [container["Id"] for container in client.api.containers(all=True, filters=filters)]
 
 
-def created(client: docker.DockerClient, launch: str, since: float) -> list[dict[str, Any]]:
-    """What the engine has on record of containers made for a launch, since that time."""
-    filters = {"type": "container", "event": "create", "label": f"agentcompass.label.launch={launch}"}
-    return list(client.events(since=int(since) - 1, until=int(time.time()) + 1, filters=filters, decode=True))
+@contextlib.contextmanager
+def counting_creations(client: docker.DockerClient) -> Iterator[Callable[[str], int]]:
+    """While it is entered: how many containers were made for a launch.
+
+    Counted as they are made, because an engine remembers its latest 256 events only.
+    """
+    stream = client.events(filters={"type": "container", "event": "create"}, decode=True)
+    launches: list[str] = []
+
+    def listen() -> None:
+        for event in stream:
+            launches.append(event["Actor"]["Attributes"].get("agentcompass.label.launch", ""))
+
+    listener = threading.Thread(target=listen)
+    listener.start()
+    try:
+        yield launches.count
+    finally:
+        stream.close()
+        listener.join()
 
 
 def open_request(environment_id: str = "", **changes: Any) -> OpenRequest:
