@@ -11,35 +11,28 @@ from temporalio import activity
 
 from .. import __version__
 from ..contracts.activities import FINALIZE_REQUEST, FinalizeInput
-from ..contracts.benchmark import Benchmark
 from ..contracts.comparison import Comparison
-from ..contracts.errors import RecordError, UsageError
-from ..contracts.issues import Issue, IssuePhase, Severity
+from ..contracts.errors import RecordError
+from ..contracts.issues import Severity
 from ..contracts.launch import RequestResult
 from ..contracts.metrics import MetricReport, TaskObservations
 from ..contracts.records import RunInfo, RunStatus
 from ..plugins.registry import ComponentKind, load_registry
 from .analysis import AnalysisMeter, render_analysis
 from .boundary import activity_boundary
-from .classification import describe, make_issue, one_line
 from .heartbeat import heartbeating
 from .metrics import (
-    UNCLASSIFIED_RECORD,
-    UNREADABLE_RECORD,
     RunFacts,
-    UsageMeter,
-    build_report,
     damaged_records,
     headline,
-    observe_task,
     render_summary,
 )
-from .results import of_type
+from .previous_run import stand_against_previous
+from .run_report import compute_report
 from .services import Services
 from .store import (
     EventSource,
     RunStore,
-    UnclassifiedRecordError,
     open_store,
     read_snapshot,
     run_log_scope,
@@ -77,9 +70,6 @@ class Finalize:
                 await asyncio.to_thread(store.files.finish_run_info, status, error)
                 info = store.files.run_info()
                 await asyncio.to_thread(write_report, store, info, report, observed)
-                # Imported here: comparing two runs may compute the report of one with this module.
-                from .previous_run import stand_against_previous
-
                 standing = await asyncio.to_thread(stand_against_previous, store, status)
                 if standing.comparison:
                     await asyncio.to_thread(write_report, store, info, report, observed)
@@ -114,53 +104,6 @@ def recompute(run_dir: Path) -> RequestResult:
     if status in ("completed", "failed"):
         status = "failed" if report.evaluation_failed else "completed"
     return request_result(store, store.request_state().request_key, status, report, info.error or "")
-
-
-def compute_report(
-    store: RunStore, benchmark: Benchmark[Any], analysis: AnalysisMeter
-) -> tuple[MetricReport, list[TaskObservations]]:
-    """The report over all selected tasks, also those without a record; one record in memory at a time.
-
-    The records are added up in ``analysis``, too: they are read once.
-    """
-    attempts = store.request().execution.attempts
-    meter = UsageMeter()
-    observed: list[TaskObservations] = []
-    for entry, record in store.iter_tasks():
-        if record is None:
-            missing = TaskObservations(
-                task_id=entry.task_id,
-                category=entry.category,
-                expected_attempts=attempts.k,
-                issue=unreadable(store, entry.task_id),
-            )
-            observed.append(missing)
-            continue
-        meter.add(record)
-        analysis.add(record)
-        observed.append(observe_task(record, benchmark.metric_contract))
-    benchmark_id, aggregation = store.request().benchmark.id, benchmark.aggregation()
-    report = build_report(benchmark_id, benchmark.metric_contract, attempts, observed, aggregation)
-    report = report.model_copy(update={"usage": meter.totals})
-    try:
-        adjusted = of_type(MetricReport, benchmark.aggregate_metrics(observed, report), "aggregate_metrics")
-        return MetricReport.model_validate(adjusted.model_dump(warnings=False)), observed
-    except Exception as error:  # extension code may raise anything; its number would be the official one
-        raise UsageError(
-            f"benchmark {benchmark.id!r}: aggregate_metrics failed: {one_line(describe(error))}"
-        ) from error
-
-
-def unreadable(store: RunStore, task_id: str) -> Issue | None:
-    """What is wrong with the record of a task that has one; ``None`` when it has none."""
-    try:
-        store.task_record(task_id)
-    except RecordError as error:
-        older = isinstance(error, UnclassifiedRecordError)
-        message = str(error).replace(f"{store.run_dir}/", "")
-        code = UNCLASSIFIED_RECORD if older else UNREADABLE_RECORD
-        return make_issue(Severity.ERROR, IssuePhase.EVALUATE, code, message)
-    return None
 
 
 def write_report(

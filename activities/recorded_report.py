@@ -8,7 +8,7 @@ from ..contracts.errors import AgentCompassError, RecordError
 from ..contracts.metrics import MetricReport
 from ..plugins.registry import ComponentKind, load_registry
 from .analysis import AnalysisMeter
-from .finalize import compute_report
+from .run_report import compute_report
 from .store import RunStore
 
 

@@ -9,7 +9,7 @@ import pytest
 from reuse_runs import Runs
 
 from agentcompass.activities.analysis import AnalysisMeter
-from agentcompass.activities.finalize import compute_report
+from agentcompass.activities.run_report import compute_report
 from agentcompass.contracts import MetricReport, UsageError
 from agentcompass.plugins.benchmarks.qa import QuestionAnswering
 
