@@ -62,6 +62,8 @@ class FakeHub:
     """Status codes of the next answers, whatever is asked; 0 cuts the connection."""
     spoiled: set[str] = field(default_factory=set)
     """Paths whose content arrives changed."""
+    has_more: bool = False
+    """It is asked for other things than data sets, too, by somebody else's client, and has none of them."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -95,6 +97,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._send_tree("/".join(words[2:4]), words[5])
         elif words[0] == "datasets" and words[3:4] == ["resolve"] and len(words) > 5:
             self._send_file("/".join(words[1:3]), words[4], "/".join(words[5:]))
+        elif hub.has_more and "datasets" not in words:
+            self._send(404, b"")
         else:
             hub.violations.append(self.path)
             self._send(400, b"no such route")

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import shutil
+import socket
+import struct
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,6 +22,8 @@ from tls_proxy import Authority
 _DISK_BYTES = 512 * 1024**2
 _START_SECONDS = 60.0
 _API_VERSION = "1.40"
+_ADD_BRIDGE, _REMOVE_BRIDGE, _SET_FLAGS = 0x89A0, 0x89A1, 0x8914
+"""``SIOCBRADDBR``, ``SIOCBRDELBR``, ``SIOCSIFFLAGS`` of Linux."""
 
 
 @dataclass(frozen=True)
@@ -48,11 +53,14 @@ def own_engine(folder: Path, port: int) -> Iterator[OwnEngine]:
         give_up("an engine of one's own needs dockerd (Debian: docker.io) and root")
     authority = Authority(folder)
     server = authority.issue("server")
-    with _quota_disk(folder) as disk, (folder / "dockerd.log").open("wb") as log:
-        # No bridge but those of networks that are made: two engines would fight for the usual one.
+    with (
+        _own_bridge(f"actest{port}") as bridge,
+        _quota_disk(folder) as disk,
+        (folder / "dockerd.log").open("wb") as log,
+    ):
         engine = subprocess.Popen(
             [
-                *("dockerd", "--host", f"tcp://127.0.0.1:{port}", "--tlsverify", "--bridge", "none"),
+                *("dockerd", "--host", f"tcp://127.0.0.1:{port}", "--tlsverify", "--bridge", bridge),
                 *("--tlscacert", str(authority.certificate)),
                 *("--tlscert", str(server.certificate), "--tlskey", str(server.key)),
                 *("--data-root", str(disk or folder / "data"), "--exec-root", str(folder / "exec")),
@@ -103,6 +111,20 @@ def _client_files(authority: Authority, folder: Path, name: str) -> Path:
     ):
         shutil.copy(source, place / target)
     return place
+
+
+@contextlib.contextmanager
+def _own_bridge(name: str) -> Iterator[str]:
+    """A bridge for one engine: two would fight for the usual one, and one without any removes that of the other."""
+    padded = name.encode()
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
+        fcntl.ioctl(control, _ADD_BRIDGE, padded)
+        try:
+            yield name
+        finally:
+            down = struct.pack("16sH14x", padded, 0)
+            fcntl.ioctl(control, _SET_FLAGS, down)
+            fcntl.ioctl(control, _REMOVE_BRIDGE, padded)
 
 
 @contextlib.contextmanager

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from command_line import wait_for
+from command_line import kill_and_wait, wait_for
 from docker_engine import give_up
 
 _SSHD = """
@@ -68,7 +68,8 @@ def ssh_server(folder: Path, port: int) -> Iterator[SshServer]:
     (folder / "known_hosts").write_text(f"[127.0.0.1]:{port} {(folder / 'host.pub').read_text()}")
     programs = folder / "bin"
     programs.mkdir()
-    (programs / "ssh").write_text(f'#!/bin/sh\nexec {ssh} -F {folder}/ssh_config "$@"\n')
+    noting = f"echo $$ >>{folder}/clients"  # nobody here ends those of this process but ourselves
+    (programs / "ssh").write_text(f'#!/bin/sh\n{noting}\nexec {ssh} -F {folder}/ssh_config "$@"\n')
     (programs / "ssh").chmod(0o755)
     with (folder / "sshd.log").open("wb") as log:
         server = subprocess.Popen([sshd, "-D", "-e", "-f", str(folder / "sshd_config")], stderr=log)
@@ -78,6 +79,15 @@ def ssh_server(folder: Path, port: int) -> Iterator[SshServer]:
         finally:
             server.terminate()
             server.wait()
+            end_clients(folder / "clients", str(folder))
+
+
+def end_clients(record: Path, mark: str) -> None:
+    """End the connections whose process ids are on record, so that no later test takes them for left behind."""
+    for pid in record.read_text().split() if record.exists() else ():
+        with contextlib.suppress(OSError):
+            if mark in Path(f"/proc/{pid}/cmdline").read_text():
+                kill_and_wait(int(pid))
 
 
 def _listens(server: subprocess.Popen[bytes], port: int, log: Path) -> bool:

@@ -98,6 +98,7 @@ ARTIFACT: dict[str, tuple[Any, str]] = {
 COMMAND: dict[str, tuple[Any, str]] = {
     "command": ("", "should have at least 1 character"),
     "timeout_seconds": (-1, "should be greater than 0"),
+    "user": (1, "should be text"),
 }
 EXECUTION: dict[str, tuple[Any, str]] = {
     "task_concurrency": (0, "should be greater than or equal to 1"),

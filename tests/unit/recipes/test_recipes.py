@@ -18,7 +18,7 @@ PARAMS: dict[str, dict[str, Any]] = {
     "harbor": {"path": "x"},
 }
 IMAGE = "swebench/sweb.eval.x86_64.django_1776_django-11039:latest"
-FACTS = {"source": {"path": "t"}, "digest": "", "tests_digest": ""}
+FACTS = {"source": {"path": "t"}, "digest": ""}
 
 
 def planned(benchmark: str, task: TaskSpec, environment: str, **settings: Any) -> ExecutionPlan:

@@ -161,7 +161,7 @@ def test_the_hubs_own_client_understands_the_stand_in(
     hub: FakeHub, name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     official = pytest.importorskip("huggingface_hub", reason="comes with the extra 'swebench'")
-    hub.repositories[name].gated = True
+    hub.repositories[name].gated, hub.has_more = True, True
     got = official.snapshot_download(
         name, repo_type="dataset", endpoint=hub.url, token=TOKEN, cache_dir=tmp_path / "official"
     )
