@@ -169,20 +169,21 @@ async def running_worker(
             "task_queue": places_queue(queue),
             "activities": [Environments(services).open_environment],
             "max_concurrent_activities": PLACES,
+            "max_concurrent_activity_task_polls": 2,
         }
-        if version is not None:  # a version knows the queues that its workers have polled
-            await stack.enter_async_context(Worker(**places))
+        # Always: what an earlier worker had planned may wait there for a pool that is not there any more.
+        await stack.enter_async_context(Worker(**places))
         looking = asyncio.create_task(look_for_orphans(client, options.until_closed))
         looking.add_done_callback(_tell_failure)
         stack.push_async_callback(_cancel, looking)
-        serving = asyncio.create_task(_serve_pools(services, shared, None if version else places))
+        serving = asyncio.create_task(_serve_pools(services, shared))
         serving.add_done_callback(_tell_failure)
         stack.push_async_callback(_cancel, serving)
         yield services
 
 
-async def _serve_pools(services: Services, shared: WorkerConfig, places: WorkerConfig | None) -> None:
-    """Serve the pools as soon as there is one, and those that wait for their places.
+async def _serve_pools(services: Services, shared: WorkerConfig) -> None:
+    """Serve the pools as soon as there is one.
 
     Pools have a queue of their own, because launches of an embedded server share none, and those of a cluster not always.
     """
@@ -204,7 +205,7 @@ async def _serve_pools(services: Services, shared: WorkerConfig, places: WorkerC
         "workflow_runner": sandbox(services.client.data_converter, versioned=versioned),
         "max_cached_workflows": 20,
     }
-    await asyncio.gather(*(Worker(**config).run() for config in (options, places) if config is not None))
+    await Worker(**options).run()
 
 
 def _tell_failure(task: asyncio.Task[None]) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import timedelta
 
 from temporalio import workflow
@@ -119,7 +120,8 @@ class Execution(PhaseRunner):
                 self._plan = step
                 last = await self._run_inside(opened)
                 if step.mode is not EvaluationMode.REUSE and self._scorable():
-                    last = await self._evaluate_apart()
+                    async with self._held(opened):  # the next step goes on in it
+                        last = await self._evaluate_apart()
                 if last or not self._scorable():
                     return
         finally:  # assignments only: that is harmless when Python throws a dropped workflow away
@@ -200,6 +202,13 @@ class Execution(PhaseRunner):
 
     async def _hold(self, opened: OpenedEnvironment, refused: Issue) -> bool:
         """Keep the environment alive until the account is mended. False when nobody ever will."""
+        async with self._held(opened):
+            mended = await self._unblocked(refused)
+        return mended
+
+    @contextlib.asynccontextmanager
+    async def _held(self, opened: OpenedEnvironment) -> AsyncIterator[None]:
+        """An activity keeps the environment alive while nothing else is done in it. No ``finally``, as ever."""
         holding = until_cancelled(
             HOLD_ENVIRONMENT,
             PhaseInput(ref=self._ref, handle=opened.handle),
@@ -208,14 +217,13 @@ class Execution(PhaseRunner):
             task_queue=opened.task_queue,
         )
         try:
-            mended = await self._unblocked(refused)
-        except (FailureError, asyncio.CancelledError):
+            yield
+        except (PhaseFailed, FailureError, asyncio.CancelledError):
             if not being_evicted():
                 holding.cancel()
             raise
         holding.cancel()
         await workflow.wait([holding])
-        return mended
 
     async def _evaluate_apart(self) -> bool:
         """Modes ``none`` and ``fresh``: judge on the worker, or in an environment of its own."""

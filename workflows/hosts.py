@@ -31,6 +31,11 @@ _ANSWER = timedelta(seconds=60)
 class HostLost(PhaseFailed):
     """A phase was not begun, because no worker of the host was there for it."""
 
+    def __init__(self, issue: Issue, queue: str) -> None:
+        """``queue`` is that of the host."""
+        super().__init__(issue)
+        self.queue = queue
+
 
 class Hosts:
     """How long the hosts of an attempt's environments may be away."""
@@ -57,7 +62,7 @@ class Hosts:
                     raise
             self._note(f"{phase} has been waiting for {queue} for {self._lost_after.total_seconds():g} s")
             if not await self._is_present(queue):
-                raise HostLost(self._issue(queue, phase))
+                raise HostLost(self._issue(queue, phase), queue)
 
     async def _is_present(self, queue: str) -> bool:
         limit = min(self._lost_after, _ANSWER)

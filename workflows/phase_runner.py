@@ -91,8 +91,11 @@ class PhaseRunner:
         opened = await self._open(for_evaluation=for_evaluation)
         try:
             yield opened
-        except HostLost:
-            raise  # nobody can close it but the next worker of that host, which will
+        except HostLost as lost:
+            # On that host nobody can close it but its next worker, which will.
+            if lost.queue != opened.task_queue and not self._plan.keep_environment:
+                await self._close(opened)
+            raise
         except (PhaseFailed, FailureError, asyncio.CancelledError):
             if not self._plan.keep_environment:
                 await self._close(opened)

@@ -23,6 +23,7 @@ from agentcompass.contracts.activities import (
     CLOSE_ENVIRONMENT,
     END_PHASE,
     EVALUATE,
+    HOLD_ENVIRONMENT,
     OPEN_ENVIRONMENT,
     PREPARE_TASK,
     RUN_HARNESS,
@@ -97,7 +98,7 @@ async def test_a_step_that_is_judged_apart_leaves_the_agent_s_environment_open(c
         await (await scene.attempt()).result()
     judged = ["open_environment", "evaluate", "close_environment"]
     step = ["prepare_task", "run_harness", *judged]
-    assert fakes.names() == [
+    assert [name for name in fakes.names() if name != "hold_environment"] == [
         "plan_attempt",
         "open_environment",
         *step * 2,
@@ -108,6 +109,25 @@ async def test_a_step_that_is_judged_apart_leaves_the_agent_s_environment_open(c
     assert opened == [False, True, True]
     closed = [input.handle.id for input in fakes.inputs(CLOSE_ENVIRONMENT)]
     assert [name.split("-e1")[1] for name in closed] == ["-s1-v", "-s2-v", ""]
+
+
+async def test_the_agent_s_environment_is_kept_alive_while_its_step_is_judged_elsewhere(
+    client: Client,
+) -> None:
+    fakes, judging = FakeActivities(plan=stepped(2, part={"mode": "fresh"})), Gate()
+
+    async def judge(input: PhaseInput) -> PhaseOutcome:
+        await judging()
+        return last_at(1)(input)
+
+    fakes.on(EVALUATE, judge)
+    async with stage(client, fakes) as scene:
+        attempt = await scene.attempt()
+        await judging.reached.wait()
+        [held] = [input.handle for input in fakes.inputs(HOLD_ENVIRONMENT)]
+        judging.opened.set()
+        await attempt.result()
+    assert held == fakes.inputs(RUN_HARNESS)[0].handle
 
 
 async def test_an_agent_s_error_is_beside_the_score_and_the_next_step_follows(client: Client) -> None:

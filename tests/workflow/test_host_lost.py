@@ -107,6 +107,16 @@ async def test_only_the_evaluation_is_repeated_when_its_own_host_is_gone(client:
     assert len(fakes.inputs(EVALUATE)) == 1
 
 
+async def test_the_host_of_a_step_s_verifier_takes_the_agent_s_environment_not_along(client: Client) -> None:
+    fakes = on_a_host(1, evaluation=True, mode="reuse", steps=[plan(mode="fresh")])
+    async with stage(client, fakes) as scene:
+        outcome = await (await scene.attempt(host_lost_after=SECONDS)).result()
+    assert outcome.status == "completed"
+    [lost, again] = [input.handle.id for input in fakes.inputs(RUN_HARNESS) if input.handle]
+    assert lost != again
+    assert {lost, again} <= {input.handle.id for input in fakes.inputs(CLOSE_ENVIRONMENT)}
+
+
 async def test_a_busy_host_that_says_it_is_there_is_waited_for(client: Client) -> None:
     fakes, asked = on_a_host(1), Gate()
     asked.opened.set()
