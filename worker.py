@@ -12,7 +12,7 @@ import logging
 import os
 import signal
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import timedelta
@@ -139,47 +139,59 @@ async def running_worker(
     else:
         shared["deployment_config"] = version.config
     async with contextlib.AsyncExitStack() as stack:
-        threads = stack.enter_context(ThreadPoolExecutor(8, thread_name_prefix="workflow"))
-        main: WorkerConfig = {
-            **shared,
-            "task_queue": queue,
-            "workflows": WORKFLOWS,
-            "workflow_task_executor": threads,
-            "workflow_runner": sandbox(client.data_converter, versioned=version is not None),
-            # Every eviction is a replay: keep the cache well above the window of attempts.
-            "max_cached_workflows": 4 * options.concurrency + 100,
-            "max_concurrent_local_activities": options.concurrency,
-        }
-        await stack.enter_async_context(Worker(**main))
-        if not settings.private:
-            host: WorkerConfig = {**shared, "task_queue": settings.host_queue}
-            await stack.enter_async_context(Worker(**host))
-            presence: WorkerConfig = {
-                **shared,
-                "task_queue": presence_queue(settings.host_queue),
-                "activities": [Presence().be_present],
-                "max_concurrent_activities": 2,
-            }
-            await stack.enter_async_context(Worker(**presence))
         if options.metrics_address is not None:
             counting = asyncio.create_task(keep_counting(services))
             stack.callback(counting.cancel)
-        places: WorkerConfig = {
-            **shared,
-            "task_queue": places_queue(queue),
-            "activities": [Environments(services).open_environment],
-            "max_concurrent_activities": PLACES,
-            "max_concurrent_activity_task_polls": 2,
-        }
-        # Always: what an earlier worker had planned may wait there for a pool that is not there any more.
-        await stack.enter_async_context(Worker(**places))
-        looking = asyncio.create_task(look_for_orphans(client, options.until_closed))
-        looking.add_done_callback(_tell_failure)
-        stack.push_async_callback(_cancel, looking)
-        serving = asyncio.create_task(_serve_pools(services, shared))
-        serving.add_done_callback(_tell_failure)
-        stack.push_async_callback(_cancel, serving)
+        threads = stack.enter_context(ThreadPoolExecutor(8, thread_name_prefix="workflow"))
+        workers = [Worker(**config) for config in _configs(services, options, shared, threads)]
+        for worker in workers:
+            await stack.enter_async_context(worker)
+        stack.push_async_callback(_drain, workers)
+        for task in (
+            asyncio.create_task(look_for_orphans(client, options.until_closed)),
+            asyncio.create_task(_serve_pools(services, shared)),
+        ):
+            task.add_done_callback(_tell_failure)
+            stack.push_async_callback(_cancel, task)
         yield services
+
+
+def _configs(
+    services: Services, options: WorkerOptions, shared: WorkerConfig, threads: ThreadPoolExecutor
+) -> Iterator[WorkerConfig]:
+    """One for each queue that a worker process serves, but for that of the pools."""
+    settings = services.settings
+    yield {
+        **shared,
+        "task_queue": settings.task_queue,
+        "workflows": WORKFLOWS,
+        "workflow_task_executor": threads,
+        "workflow_runner": sandbox(services.client.data_converter, versioned=options.version is not None),
+        # Every eviction is a replay: keep the cache well above the window of attempts.
+        "max_cached_workflows": 4 * options.concurrency + 100,
+        "max_concurrent_local_activities": options.concurrency,
+    }
+    if not settings.private:
+        yield {**shared, "task_queue": settings.host_queue}
+        yield {
+            **shared,
+            "task_queue": presence_queue(settings.host_queue),
+            "activities": [Presence().be_present],
+            "max_concurrent_activities": 2,
+        }
+    # Always: what an earlier worker had planned may wait there for a pool that is not there any more.
+    yield {
+        **shared,
+        "task_queue": places_queue(settings.task_queue),
+        "activities": [Environments(services).open_environment],
+        "max_concurrent_activities": PLACES,
+        "max_concurrent_activity_task_polls": 2,
+    }
+
+
+async def _drain(workers: Sequence[Worker]) -> None:
+    """All at once: one after the other, the last would go on taking work while the first end theirs."""
+    await asyncio.gather(*(worker.shutdown() for worker in workers))
 
 
 async def _serve_pools(services: Services, shared: WorkerConfig) -> None:

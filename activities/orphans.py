@@ -8,7 +8,9 @@ and both clean up as they always do.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
+import random
 
 from temporalio.client import Client, WorkflowExecution, WorkflowExecutionStatus
 from temporalio.service import RPCError, RPCStatusCode
@@ -17,7 +19,9 @@ from ..contracts.search_attributes import LAUNCH
 from ..contracts.workflows import ATTEMPT_WORKFLOW, REQUEST_WORKFLOW, STOP_SIGNAL
 
 ORPHANS_SECONDS = 20.0
-"""Between two looks of a worker process."""
+"""Between two looks of a worker process, a quarter more or less, so that many do not look together."""
+_ATTEMPTS_EVERY = 6
+"""Looks of a worker that serves all launches: attempts are many, and outlive a request only when that was terminated."""
 _LEFT_SECONDS = 0.5
 _REASON = "its launch was ended without it"
 _log = logging.getLogger(__name__)
@@ -25,22 +29,22 @@ _log = logging.getLogger(__name__)
 
 async def look_for_orphans(client: Client, launch_id: str = "") -> None:
     """End them, again and again until cancelled: of one launch, or of all that the server knows."""
-    while True:
+    for look in itertools.count():
         try:
-            await end_orphans(client, launch_id)
+            await end_orphans(client, launch_id, attempts=bool(launch_id) or look % _ATTEMPTS_EVERY == 0)
         except RPCError as error:
             _log.warning("requests without a launch were not looked for: %s", error.message)
-        await asyncio.sleep(ORPHANS_SECONDS)
+        await asyncio.sleep(ORPHANS_SECONDS * random.uniform(0.75, 1.25))
 
 
-async def end_orphans(client: Client, launch_id: str = "") -> int:
-    """Ask requests and attempts to end whose parent is over; returns how many there were.
+async def end_orphans(client: Client, launch_id: str = "", *, attempts: bool = True) -> int:
+    """Ask requests, and ``attempts``, to end whose parent is over; returns how many there were.
 
     Raises ``RPCError``. Asked twice, they end once.
     """
-    found = await _running(client, REQUEST_WORKFLOW, launch_id) + await _running(
-        client, ATTEMPT_WORKFLOW, launch_id
-    )
+    found = await _running(client, REQUEST_WORKFLOW, launch_id)
+    if attempts:
+        found += await _running(client, ATTEMPT_WORKFLOW, launch_id)
     parents = sorted({item.parent_id for item in found if item.parent_id})
     over = {name for name in parents if await _is_over(client, name)}
     orphans = [item for item in found if item.parent_id in over]

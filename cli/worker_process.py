@@ -80,7 +80,8 @@ class LaunchWorker:
     def note_serving(self) -> None:
         """Called by the worker itself, as soon as it takes work."""
         with (
-            contextlib.suppress(FileNotFoundError),  # the home of somebody who keeps no worker of this launch
+            # The home of somebody who keeps no worker of this launch; or one whose disk is full, which ends nothing.
+            contextlib.suppress(OSError),
             self._served_path.open("a", encoding="utf-8") as served,
         ):
             served.write(f"{os.getpid()}\n")
