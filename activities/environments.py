@@ -44,6 +44,9 @@ _MOST_OPENINGS = 10
 """Tries to open an environment after there was a place for it, as of any other phase."""
 _LONGEST_TURN_SECONDS = 60.0
 """For a turn that lies too far ahead, because the clocks of two machines differ."""
+_LONGEST_OPENING_SECONDS = 7200.0
+"""For an opening with a place of a pool and no budget of its own. The activity's limit is for the waiting, and as long
+as a month: a provider that hangs would keep the place from everybody else until then."""
 
 
 class Environments:
@@ -77,7 +80,7 @@ class Environments:
                     env_variables=resolve_variables(spec.env_variables),
                     labels=labels,
                 )
-                session = await _opened(scope, environment, request)
+                session = await _opened(scope, environment, request, pooled=input.pooled)
             scope.store.environments.note_handle(entry, session.handle)
             self._services.environments_used[spec.id] = environment
             self._services.metrics.environment_opened(spec.id)
@@ -202,18 +205,22 @@ def _spec_of(scope: PhaseScope, input: OpenEnvironmentInput) -> EnvironmentSpec:
 
 
 async def _opened(
-    scope: PhaseScope, environment: Environment[Any], request: OpenRequest
+    scope: PhaseScope, environment: Environment[Any], request: OpenRequest, *, pooled: bool
 ) -> EnvironmentSession:
     """The sandbox, within its build budget; what a late one left is removed by its id."""
-    seconds = request.spec.setup.build_timeout_seconds
-    limit = PhaseLimit(scope, seconds)
+    budget = request.spec.setup.build_timeout_seconds
+    limit = PhaseLimit(scope, _LONGEST_OPENING_SECONDS if budget is None and pooled else budget)
     try:
         async with limit:
             return await scope.call(environment.open, request)
     except TimeoutError:
         if not (limit.expired or limit.issue):
             raise
-        message = f"the build budget of {seconds or 0:g} s (setup.build_timeout_seconds) is used up"
+        message = (
+            f"not open within {_LONGEST_OPENING_SECONDS:g} s; setup.build_timeout_seconds gives it more time or less"
+            if budget is None
+            else f"the build budget of {budget:g} s (setup.build_timeout_seconds) is used up"
+        )
         spent = make_issue(
             Severity.FATAL, ISSUE_PHASES[scope.phase], IssueCode.ENVIRONMENT_OPEN_FAILED, message
         )

@@ -20,7 +20,7 @@ from temporalio.common import QueryRejectCondition
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 from temporalio.service import RPCError, RPCStatusCode
 
-from ..contracts.pool import Grant, LeaseRequest, PlacesAnswer, PlacesAsked
+from ..contracts.pool import Grant, LeaseRequest, Place, PlacesAnswer, PlacesAsked
 from ..contracts.workflows import (
     ACQUIRE_SIGNAL,
     GONE_SIGNAL,
@@ -47,8 +47,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(eq=False)
 class _Waiting:
-    workflow_id: str
-    environment_id: str
+    place: Place
     answer: asyncio.Future[Grant | None]
     """``None``: the pool does not know of it, and has to be asked again."""
 
@@ -120,7 +119,8 @@ class _Room:
     async def wait(self, request: LeaseRequest) -> Grant | None:
         """What the pool gives; ``None`` when it knows nothing of the request any more."""
         future: asyncio.Future[Grant | None] = asyncio.get_running_loop().create_future()
-        mine = _Waiting(request.workflow_id, request.environment_id, future)
+        place = Place(workflow_id=request.workflow_id, environment_id=request.environment_id)
+        mine = _Waiting(place, future)
         self._waiting.add(mine)
         self._news.set()
         if self._task is None or self._task.done():
@@ -157,15 +157,14 @@ class _Room:
     async def _serve(self, *, with_members: bool) -> bool:
         """Ask for all that wait here; True when any of them may go on."""
         waiting = [item for item in self._waiting if not item.answer.done()]
-        asked = PlacesAsked(workflow_ids=[item.workflow_id for item in waiting], with_members=with_members)
-        found = await self._answer(asked)
-        granted = {grant.workflow_id: grant for grant in found.granted}
-        still, served = set(found.waiting), False
+        found = await self._answer(
+            PlacesAsked(places=[item.place for item in waiting], with_members=with_members)
+        )
+        granted = {grant.key: grant for grant in found.granted}
+        still, served = {place.key for place in found.waiting}, False
         for item in waiting:
-            grant = granted.get(item.workflow_id)
-            if grant is not None and grant.environment_id != item.environment_id:
-                grant = None
-            if item.answer.done() or (grant is None and item.workflow_id in still):
+            grant = granted.get(item.place.key)
+            if item.answer.done() or (grant is None and item.place.key in still):
                 continue
             item.answer.set_result(grant)
             served = True

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable
-from typing import TypeVar
+from typing import Any
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from .base import Contract
 
@@ -41,38 +41,48 @@ class PoolChange(Contract):
     open_per_second: float | None = Field(default=None, ge=0, le=1_000_000)
 
 
-class LeaseRequest(Contract):
-    """An attempt that wants to open an environment."""
+PlaceKey = tuple[str, str]
+"""Workflow id of the attempt, and id of its environment."""
+
+
+class Place(Contract):
+    """One environment of one attempt. A step's verifier has its own beside the one in which the agent works."""
 
     workflow_id: str
-    launch: str
     environment_id: str
+
+    @property
+    def key(self) -> PlaceKey:
+        """What tells it from all others."""
+        return self.workflow_id, self.environment_id
+
+
+class LeaseRequest(Place):
+    """An attempt that wants to open an environment."""
+
+    launch: str
     begun: bool = False
     """True for an attempt that has used an environment already: it goes before those of its launch that have not."""
     open_per_second: float = Field(default=0.0, ge=0)
     """The rate of its own launch; 0 is none."""
 
 
-class Lease(Contract):
+class Lease(Place):
     """A place that is taken."""
 
-    workflow_id: str
     launch: str
-    environment_id: str
 
 
-class Grant(Contract):
+class Grant(Place):
     """Tells an attempt that it may open its environment, from ``not_before`` (Unix seconds) on."""
 
-    workflow_id: str
-    environment_id: str
     not_before: float = 0.0
 
 
 class PlacesAsked(Contract):
     """A worker process asks for the attempts that wait in it."""
 
-    workflow_ids: list[str]
+    places: list[Place]
     with_members: bool = False
 
 
@@ -80,9 +90,9 @@ class PlacesAnswer(Contract):
     """Who may go on and who has to wait; those in neither list have to ask for a place again."""
 
     granted: list[Grant] = Field(default_factory=list)
-    waiting: list[str] = Field(default_factory=list)
+    waiting: list[Place] = Field(default_factory=list)
     members: list[str] = Field(default_factory=list)
-    """Every attempt that holds a place or waits, where somebody waits for a place and it was asked for."""
+    """Workflow id of every attempt that holds a place or waits, where somebody waits for a place and it was asked for."""
 
 
 class PoolState(Contract):
@@ -100,15 +110,29 @@ class PoolState(Contract):
     last_grant_of: dict[str, int] = Field(default_factory=dict)
     """By launch: the number of its latest grant. Of two launches with as many places, the one served less recently is next."""
 
+    @model_validator(mode="before")
+    @classmethod
+    def _drop_outbox(cls, data: Any) -> Any:
+        """Pools that began before attempts asked by themselves carry whom to tell; refused, they would never end."""
+        if isinstance(data, dict) and "outbox" in data:
+            return {name: value for name, value in data.items() if name != "outbox"}
+        return data
+
 
 class Pool:
-    """One provider's pool. An attempt holds at most one lease; every call may be repeated."""
+    """One provider's pool. An attempt holds a lease for each environment it has open; every call may be repeated.
+
+    One that holds a lease gets the next one at once, over the capacity: who waits for a place while holding one
+    might wait for itself.
+    """
 
     def __init__(self, state: PoolState) -> None:
         self._settings = state.settings
-        self._leases = {lease.workflow_id: lease for lease in state.leases}
-        self._waiting = {request.workflow_id: request for request in state.waiting}
-        self._granted = {grant.workflow_id: grant for grant in state.granted}
+        self._leases = {lease.key: lease for lease in state.leases}
+        self._held = Counter(lease.workflow_id for lease in state.leases)
+        """By attempt: how many leases it holds."""
+        self._waiting = {request.key: request for request in state.waiting}
+        self._granted = {grant.key: grant for grant in state.granted}
         self._next_turn = state.next_turn
         self._next_turn_of = dict(state.next_turn_of)
         self._grants = state.grants
@@ -128,16 +152,16 @@ class Pool:
         """True when somebody waits for a place."""
         return bool(self._waiting) and self._free == 0
 
-    def granted_to(self, workflow_id: str) -> Grant | None:
-        """What an attempt was given last, as long as its environment is not closed."""
-        return self._granted.get(workflow_id)
+    def granted_to(self, place: Place) -> Grant | None:
+        """What was given for an environment, as long as it is not closed."""
+        return self._granted.get(place.key)
 
     def answer(self, asked: PlacesAsked) -> PlacesAnswer:
         """What became of attempts that wait in one worker process."""
         return PlacesAnswer(
-            granted=[self._granted[name] for name in asked.workflow_ids if name in self._granted],
-            waiting=[name for name in asked.workflow_ids if name in self._waiting],
-            members=[*self._leases, *self._waiting] if asked.with_members and self.full else [],
+            granted=[self._granted[place.key] for place in asked.places if place.key in self._granted],
+            waiting=[place for place in asked.places if place.key in self._waiting],
+            members=self._members if asked.with_members and self.full else [],
         )
 
     def waiting_of(self) -> Counter[str]:
@@ -157,8 +181,8 @@ class Pool:
             waiting=list(self._waiting.values()),
             granted=[
                 grant
-                for name, grant in self._granted.items()
-                if name in self._leases or grant.not_before > now - REMEMBERED_SECONDS
+                for key, grant in self._granted.items()
+                if key in self._leases or grant.not_before > now - REMEMBERED_SECONDS
             ],
             next_turn=self._next_turn,
             next_turn_of={
@@ -175,27 +199,30 @@ class Pool:
         )
         if self._settings.capacity == 0:
             self._leases.clear()
+            self._held.clear()
 
     def acquire(self, request: LeaseRequest) -> None:
-        """An attempt wants to open an environment; one that holds a place already keeps it."""
-        granted = self._granted.get(request.workflow_id)
-        if granted is not None and granted.environment_id == request.environment_id:
-            return  # it has asked before, and the answer got lost
-        self._granted.pop(request.workflow_id, None)
-        self._waiting[request.workflow_id] = request
+        """An attempt wants to open an environment; what it holds already it keeps."""
+        if request.key not in self._granted:  # else it has asked before, and the answer got lost
+            self._waiting[request.key] = request
 
     def release(self, workflow_id: str, environment_id: str) -> None:
-        """The environment is closed, or not wanted any more. A late word about an earlier one changes nothing."""
-        _forget(self._leases, workflow_id, environment_id)
-        _forget(self._waiting, workflow_id, environment_id)
-        _forget(self._granted, workflow_id, environment_id)
+        """The environment is closed, or not wanted any more. Others of the same attempt keep their places."""
+        self._forget((workflow_id, environment_id))
 
     def drop(self, workflow_ids: Iterable[str]) -> None:
-        """These attempts are gone."""
-        for workflow_id in workflow_ids:
-            self._leases.pop(workflow_id, None)
-            self._waiting.pop(workflow_id, None)
-            self._granted.pop(workflow_id, None)
+        """These attempts are gone, and all their environments with them."""
+        gone = set(workflow_ids)
+        for key in [key for key in {**self._leases, **self._waiting, **self._granted} if key[0] in gone]:
+            self._forget(key)
+
+    def _forget(self, key: PlaceKey) -> None:
+        if self._leases.pop(key, None) is not None:
+            self._held[key[0]] -= 1
+            if not self._held[key[0]]:
+                del self._held[key[0]]
+        self._waiting.pop(key, None)
+        self._granted.pop(key, None)
 
     def take_grants(self, now: float) -> list[Grant]:
         """Hand out what there is at ``now`` (Unix seconds): evenly between launches, in order within one."""
@@ -214,8 +241,7 @@ class Pool:
             request = queues[launch].popleft()
             if not queues[launch]:
                 del queues[launch]
-            if not self._holds(request):
-                held[launch] += 1
+            held[launch] += 1
             granted.append(self._grant(request, now))
         return granted
 
@@ -239,21 +265,26 @@ class Pool:
         return max([self._next_turn, *self._next_turn_of.values()])
 
     @property
+    def _members(self) -> list[str]:
+        return list(dict.fromkeys(workflow_id for workflow_id, _ in (*self._leases, *self._waiting)))
+
+    @property
     def _free(self) -> int | None:
         """Places that are left; ``None`` without a capacity."""
         capacity = self._settings.capacity
         return max(0, capacity - len(self._leases)) if capacity else None
 
     def _queues(self) -> dict[str, deque[LeaseRequest]]:
+        """By launch: first those that hold a place, which others may wait for, then those that have begun."""
         queues: dict[str, deque[LeaseRequest]] = defaultdict(deque)
-        for first in (True, False):
-            for request in self._waiting.values():
-                if (request.begun or self._holds(request)) is first:
-                    queues[request.launch].append(request)
+        for request in sorted(
+            self._waiting.values(), key=lambda item: (not self._holds(item), not item.begun)
+        ):
+            queues[request.launch].append(request)
         return queues
 
     def _holds(self, request: LeaseRequest) -> bool:
-        return request.workflow_id in self._leases
+        return request.workflow_id in self._held
 
     def _has_place(self, request: LeaseRequest) -> bool:
         return self._free != 0 or self._holds(request)
@@ -270,9 +301,10 @@ class Pool:
             self._next_turn = turn + 1 / self._settings.open_per_second
         if request.open_per_second:
             self._next_turn_of[request.launch] = turn + 1 / request.open_per_second
-        del self._waiting[request.workflow_id]
+        del self._waiting[request.key]
         if self._settings.capacity:
-            self._leases[request.workflow_id] = Lease(
+            self._held[request.workflow_id] += request.key not in self._leases
+            self._leases[request.key] = Lease(
                 workflow_id=request.workflow_id,
                 launch=request.launch,
                 environment_id=request.environment_id,
@@ -280,14 +312,5 @@ class Pool:
         self._grants += 1
         self._last_grant_of[request.launch] = self._grants
         grant = Grant(workflow_id=request.workflow_id, environment_id=request.environment_id, not_before=turn)
-        self._granted[request.workflow_id] = grant
+        self._granted[request.key] = grant
         return grant
-
-
-_KnownT = TypeVar("_KnownT", Lease, LeaseRequest, Grant)
-
-
-def _forget(known: dict[str, _KnownT], workflow_id: str, environment_id: str) -> None:
-    found = known.get(workflow_id)
-    if found is not None and found.environment_id == environment_id:
-        del known[workflow_id]

@@ -138,7 +138,7 @@ class ProviderPoolWorkflow:
         """
         self._pool.acquire(request)
         self._pick()
-        return PoolAnswer(grant=self._pool.granted_to(request.workflow_id))
+        return PoolAnswer(grant=self._pool.granted_to(request))
 
     @workflow.signal(name=RELEASE_SIGNAL)
     def release(self, *arguments: Any) -> None:

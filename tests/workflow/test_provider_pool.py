@@ -20,6 +20,7 @@ from agentcompass.contracts.activities import CLOSE_ENVIRONMENT, OPEN_ENVIRONMEN
 from agentcompass.contracts.pool import (
     Grant,
     LeaseRequest,
+    Place,
     PlacesAnswer,
     PlacesAsked,
     PoolChange,
@@ -77,7 +78,8 @@ class Pool:
         return await self.handle.query(STATUS_QUERY, result_type=PoolStatus)
 
     async def ask(self, *names: str, with_members: bool = False) -> PlacesAnswer:
-        asked = PlacesAsked(workflow_ids=list(names), with_members=with_members)
+        places = [Place(workflow_id=name, environment_id=f"env-{name}") for name in names]
+        asked = PlacesAsked(places=places, with_members=with_members)
         return await self.handle.query(PLACES_QUERY, asked, result_type=PlacesAnswer)
 
     async def granted(self, *names: str) -> list[str]:
@@ -119,7 +121,8 @@ async def test_who_asks_while_there_is_a_place_is_answered_and_the_others_have_t
         assert await pool.acquire_now("a") == first  # asked again, the same place
         assert await pool.acquire_now("b") is None
         answer = await pool.ask("a", "b", "unknown")
-        assert (answer.granted, answer.waiting, answer.members) == ([first], ["b"], [])
+        assert (answer.granted, answer.members) == ([first], [])
+        assert answer.waiting == [Place(workflow_id="b", environment_id="env-b")]
         assert (await pool.ask("b", with_members=True)).members == ["a", "b"]
         await pool.release("a")
         assert (await pool.status()).held == {"l": 1}
@@ -161,6 +164,24 @@ async def test_those_that_wait_in_one_process_get_their_places_in_turn(client: C
 
         await asyncio.wait_for(asyncio.gather(*(attempt(f"w{number}") for number in range(12))), 60)
     assert most == 2
+
+
+async def test_a_steps_verifier_gets_a_place_beside_its_attempts_own_and_nobody_else_gets_either(
+    client: Client,
+) -> None:
+    async with running_pool(client, capacity=1) as pool:
+        places, verifier = Places(client), request("a").model_copy(update={"environment_id": "env-a-s1-v"})
+        assert await places.take(pool.provider, request("a")) is not None
+        waiting = asyncio.create_task(places.take(pool.provider, request("b")))
+        await until(lambda: somebody_waits(pool))
+        granted = await asyncio.wait_for(places.take(pool.provider, verifier), 30)
+        assert granted is not None and granted.environment_id == "env-a-s1-v"
+        assert (await pool.status()).held == {"l": 2}
+        await places.give_back(pool.provider, "a", "env-a-s1-v")
+        status = await pool.status()
+        assert (status.held, status.waiting, waiting.done()) == ({"l": 1}, {"l": 1}, False)
+        await places.give_back(pool.provider, "a", "env-a")
+        assert await asyncio.wait_for(waiting, 30) is not None
 
 
 async def test_a_place_of_an_attempt_that_is_gone_comes_free(client: Client, monkeypatch: Any) -> None:

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections import Counter
 
 import pytest
+from pydantic import ValidationError
 
 from agentcompass.contracts.pool import (
     AHEAD_SECONDS,
     REMEMBERED_SECONDS,
     Grant,
     LeaseRequest,
+    Place,
     PlacesAsked,
     Pool,
     PoolChange,
     PoolSettings,
     PoolState,
 )
+from agentcompass.contracts.workflows import PoolInput
 
 
 def pool(capacity: int = 0, rate: float = 0.0) -> Pool:
@@ -29,8 +33,12 @@ def want(name: str, launch: str = "l", **more: object) -> LeaseRequest:
     return LeaseRequest.model_validate(values)
 
 
-def names(grants: list[Grant]) -> list[str]:
-    return [grant.workflow_id for grant in grants]
+def place(name: str) -> Place:
+    return Place(workflow_id=name, environment_id=f"env-{name}")
+
+
+def names(found: list[Grant] | list[Place]) -> list[str]:
+    return [item.workflow_id for item in found]
 
 
 def test_no_more_places_than_there_are_and_in_the_order_of_asking() -> None:
@@ -86,21 +94,50 @@ def test_asking_again_changes_nothing_and_is_answered_again() -> None:
         subject.acquire(want("b"))
         subject.acquire(want("a"))
         assert subject.take_grants(0) == []
-        assert (subject.granted_to("a"), subject.granted_to("b")) == (grant, None)
+        assert (subject.granted_to(place("a")), subject.granted_to(place("b"))) == (grant, None)
     assert subject.held_by() == Counter(l=1) and subject.waiting_of() == Counter(l=1)
+
+
+def test_the_environment_of_a_steps_verifier_is_opened_at_once_and_its_closing_frees_no_other_place() -> None:
+    subject = pool(capacity=1)
+    subject.acquire(want("a", environment_id="main"))
+    subject.take_grants(0)
+    subject.acquire(want("b", begun=True))
+    for step in (1, 2):
+        verifier = f"main-s{step}-v"
+        subject.acquire(want("a", environment_id=verifier, begun=True))
+        assert [grant.environment_id for grant in subject.take_grants(0)] == [verifier]
+        assert subject.held_by() == Counter(l=2)
+        subject = Pool(PoolState.model_validate_json(subject.state(0).model_dump_json()))
+        subject.release("a", verifier)
+        assert subject.take_grants(0) == [] and subject.held_by() == Counter(l=1)
+    subject.release("a", "main")
+    assert names(subject.take_grants(0)) == ["b"]
 
 
 def test_a_late_word_about_an_earlier_environment_takes_no_place_away() -> None:
     subject = pool(capacity=1)
     subject.acquire(want("a", environment_id="e1"))
     subject.take_grants(0)
+    subject.release("a", "e1")
     subject.acquire(want("a", environment_id="e2"))
-    [grant] = subject.take_grants(0)
-    assert grant.environment_id == "e2"
+    subject.take_grants(0)
     subject.release("a", "e1")
     assert subject.held_by() == Counter(l=1)
     subject.release("a", "e2")
-    assert not subject.held_by() and subject.granted_to("a") is None
+    assert not subject.held_by()
+    assert subject.granted_to(Place(workflow_id="a", environment_id="e2")) is None
+
+
+def test_an_attempt_that_is_gone_holds_none_of_its_environments_any_more() -> None:
+    subject = pool(capacity=1)
+    for environment in ("main", "main-s1-v"):
+        subject.acquire(want("a", environment_id=environment))
+        subject.take_grants(0)
+    subject.acquire(want("b"))
+    assert subject.answer(PlacesAsked(places=[], with_members=True)).members == ["a", "b"]
+    subject.drop(["a"])
+    assert names(subject.take_grants(0)) == ["b"] and subject.held_by() == Counter(l=1)
 
 
 def test_who_gives_up_waiting_or_is_gone_gets_nothing() -> None:
@@ -204,9 +241,9 @@ def test_what_was_granted_is_known_in_the_next_run_and_forgotten_when_it_was_giv
         subject.acquire(want(name))
     subject.take_grants(0)
     later = Pool(subject.state(REMEMBERED_SECONDS * 2))
-    asked = PlacesAsked(workflow_ids=["a", "c", "unknown"], with_members=True)
+    asked = PlacesAsked(places=[place("a"), place("c"), place("unknown")], with_members=True)
     answer = later.answer(asked)
-    assert (names(answer.granted), answer.waiting, answer.members) == (["a"], ["c"], ["a", "b", "c"])
+    assert (names(answer.granted), names(answer.waiting), answer.members) == (["a"], ["c"], ["a", "b", "c"])
     later.release("a", "env-a")
     assert later.answer(asked).granted == []
 
@@ -215,5 +252,23 @@ def test_a_turn_without_a_place_is_forgotten_some_time_later() -> None:
     subject = pool(rate=1.0)
     subject.acquire(want("a"))
     subject.take_grants(0)
-    assert Pool(subject.state(REMEMBERED_SECONDS / 2)).granted_to("a") is not None
-    assert Pool(subject.state(REMEMBERED_SECONDS * 2)).granted_to("a") is None
+    assert Pool(subject.state(REMEMBERED_SECONDS / 2)).granted_to(place("a")) is not None
+    assert Pool(subject.state(REMEMBERED_SECONDS * 2)).granted_to(place("a")) is None
+
+
+def test_a_pool_of_an_earlier_version_keeps_what_it_knew_and_other_unknown_keys_are_refused() -> None:
+    told = {"workflow_id": "a", "environment_id": "env-a", "not_before": 0.0}
+    lease = {"workflow_id": "a", "launch": "l", "environment_id": "env-a"}
+    earlier = {"settings": {"capacity": 3}, "leases": [lease], "outbox": [told], "grants": 7}
+    state = PoolInput.model_validate_json(json.dumps({"provider": "docker", "state": earlier})).state
+    assert (state.settings.capacity, state.grants) == (3, 7)
+    subject = Pool(state)
+    subject.acquire(want("a"))  # it was not told, and asks by itself
+    assert names(subject.take_grants(0)) == ["a"] and subject.held_by() == Counter(l=1)
+    subject.change(PoolChange(capacity=1))
+    subject.release("a", "env-a")
+    for request in (want("b"), want("a", environment_id="later")):
+        subject.acquire(request)
+    assert names(subject.take_grants(0)) == ["b"]  # "a" holds nothing that would let it go first
+    with pytest.raises(ValidationError, match="inbox"):
+        PoolState.model_validate({"inbox": []})
