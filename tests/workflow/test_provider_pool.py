@@ -174,14 +174,14 @@ async def test_a_steps_verifier_gets_a_place_beside_its_attempts_own_and_nobody_
         assert await places.take(pool.provider, request("a")) is not None
         waiting = asyncio.create_task(places.take(pool.provider, request("b")))
         await until(lambda: somebody_waits(pool))
-        granted = await asyncio.wait_for(places.take(pool.provider, verifier), 30)
+        granted = await asyncio.wait_for(places.take(pool.provider, verifier), 120)
         assert granted is not None and granted.environment_id == "env-a-s1-v"
         assert (await pool.status()).held == {"l": 2}
         await places.give_back(pool.provider, "a", "env-a-s1-v")
         status = await pool.status()
         assert (status.held, status.waiting, waiting.done()) == ({"l": 1}, {"l": 1}, False)
         await places.give_back(pool.provider, "a", "env-a")
-        assert await asyncio.wait_for(waiting, 30) is not None
+        assert await asyncio.wait_for(waiting, 120) is not None
 
 
 async def test_a_place_of_an_attempt_that_is_gone_comes_free(client: Client, monkeypatch: Any) -> None:
