@@ -36,6 +36,9 @@ _NO_ANSWER = {
 
 async def read_status(handle: LaunchHandle) -> LaunchStatus:
     """Ask the launch and each of its running requests. Without a worker it says so in ``message``."""
+    over = await _when_over(handle)  # first: nobody answers queries of a launch whose worker has left
+    if over is not None:
+        return over
     found = await ask_status(handle.connection.client, handle.workflow.id)
     return found if found is not None else await _without_worker(handle)
 
@@ -84,10 +87,18 @@ async def _query(
 
 async def _without_worker(handle: LaunchHandle) -> LaunchStatus:
     """What the server alone can tell."""
+    over = await _when_over(handle)
+    if over is not None:
+        return over
+    message = await _why_no_answer(handle)
+    return LaunchStatus(launch_id=handle.launch_id, state="running", message=message)
+
+
+async def _when_over(handle: LaunchHandle) -> LaunchStatus | None:
+    """How a launch ended; ``None`` while it runs."""
     description = await handle.workflow.describe()
     if description.status is WorkflowExecutionStatus.RUNNING:
-        message = await _why_no_answer(handle)
-        return LaunchStatus(launch_id=handle.launch_id, state="running", message=message)
+        return None
     if description.status is WorkflowExecutionStatus.COMPLETED:
         return status_of_result(await handle.workflow.result())
     name = description.status.name.lower() if description.status else "unknown"

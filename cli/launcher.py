@@ -208,9 +208,12 @@ async def follow(handle: LaunchHandle, display: Display) -> LaunchResult:
 
 
 async def pause(launch_id: str, reason: str = "") -> bool:
-    """Let a launch start no further attempts; False when it is over already."""
+    """Let a launch start no further attempts; False when it is over already.
+
+    Paused again without a ``reason``, it keeps the one it has.
+    """
     handle = await attach(launch_id)
-    return await send_signal(handle, PAUSE_SIGNAL, reason or "paused by `agentcompass pause`")
+    return await send_signal(handle, PAUSE_SIGNAL, reason)
 
 
 async def resume(launch_id: str) -> bool:

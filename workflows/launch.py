@@ -283,7 +283,7 @@ class LaunchWorkflow:
     @workflow.signal(name=PAUSE_SIGNAL)
     def pause(self, *arguments: Any) -> None:
         """``reason``: start no further attempts."""
-        self._roster.pause(text_of(arguments, default="paused by an operator"))
+        self._roster.pause(text_of(arguments, default=self._roster.paused or "paused by an operator"))
         self._show()
 
     @workflow.signal(name=RESUME_SIGNAL)

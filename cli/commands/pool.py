@@ -12,6 +12,9 @@ from .gate_flags import AsJson
 if TYPE_CHECKING:
     from ...contracts.pool import PoolSettings
 
+MOST = 1_000_000
+"""As in ``PoolChange``."""
+
 pool_app = typer.Typer(
     cls=GroupedGroup,
     help="Limits of environment providers over all launches.",
@@ -25,11 +28,15 @@ def set_limits(
     provider: Annotated[str, typer.Argument(metavar="PROVIDER", help="Environment id, such as docker.")],
     capacity: Annotated[
         int | None,
-        typer.Option("--capacity", metavar="N", min=0, help="Environments open at a time; 0 for no limit."),
+        typer.Option(
+            "--capacity", metavar="N", min=0, max=MOST, help="Environments open at a time; 0 for no limit."
+        ),
     ] = None,
     open_qps: Annotated[
         float | None,
-        typer.Option("--open-qps", metavar="Q", min=0, help="Environments opened a second; 0 for no limit."),
+        typer.Option(
+            "--open-qps", metavar="Q", min=0, max=MOST, help="Environments opened a second; 0 for no limit."
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> int:
@@ -49,7 +56,7 @@ def set_limits(
     if capacity is None and open_qps is None:
         raise UsageError("pool set: give --capacity, --open-qps or both; 0 switches a limit off")
     if open_qps is not None and not math.isfinite(open_qps):
-        raise UsageError("--open-qps: not a number of environments")
+        raise UsageError("--open-qps: not a number of environments a second")
     settings = asyncio.run(
         pools.set_limits(provider, PoolChange(capacity=capacity, open_per_second=open_qps))
     )

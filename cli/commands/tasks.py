@@ -78,13 +78,11 @@ def logs(
         run_dir, attempt = located.run_dir, located.attempt.attempt
         if located.other_launches:
             latest = f"this is {located.attempt.launch_id}, and --launch chooses another one"
-            print(
-                f"Task {task!r} is one of {located.other_launches + 1} launches; {latest}.", file=sys.stderr
-            )
+            print(f"Task {task!r} is in {located.other_launches + 1} launches; {latest}.", file=sys.stderr)
         if located.other_requests:
             count, key = located.other_requests + 1, located.attempt.request_key
             chosen = f"this is {key}, and --request chooses another one"
-            print(f"Task {task!r} is one of {count} requests of that launch; {chosen}.", file=sys.stderr)
+            print(f"Task {task!r} is in {count} requests of that launch; {chosen}.", file=sys.stderr)
     log = AttemptLog(run_dir, task, attempt)
     so_far = log.steps()
     for step in so_far[len(so_far) - last if last < len(so_far) else 0 :]:

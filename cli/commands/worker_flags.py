@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 DEFAULT_QUEUE = "agentcompass"
 DEFAULT_CONCURRENCY = 64
 DEFAULT_DRAIN_SECONDS = 10.0
+MOST_WORKERS = 256
+"""Processes of one machine; each takes some hundred megabytes."""
 
 VERSION = "Version of the code"
 OBSERVED = "Watching it"
@@ -36,7 +38,13 @@ class WorkerFlags:
     ] = DEFAULT_CONCURRENCY
     workers: Annotated[
         int,
-        typer.Option("--workers", metavar="N", min=1, help="Processes to run, each with this concurrency."),
+        typer.Option(
+            "--workers",
+            metavar="N",
+            min=1,
+            max=MOST_WORKERS,
+            help="Processes to run, each with this concurrency.",
+        ),
     ] = 1
     drain_seconds: Annotated[
         float,

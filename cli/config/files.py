@@ -35,12 +35,13 @@ def config_files(cwd: Path, env: Mapping[str, str], given: Sequence[str]) -> lis
     """The files that apply, lowest precedence first.
 
     Raises:
-        ConfigurationError: a file named by ``--config`` does not exist.
+        ConfigurationError: a file named by ``--config`` does not exist, or is a folder.
     """
     files = [file for file in (user_file(env), project_file(cwd)) if file is not None and file.is_file()]
     for name in given:
         file = cwd / Path(name).expanduser()
         if not file.is_file():
-            raise ConfigurationError(f"configuration file {file} does not exist")
+            what = "is no file" if file.exists() else "does not exist"
+            raise ConfigurationError(f"configuration file {file} {what}")
         files.append(file)
     return files

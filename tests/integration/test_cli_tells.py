@@ -94,7 +94,7 @@ def test_logs_say_which_of_several_requests_they_show(command_line: CommandLine)
     file.write_text(json.dumps(plan), encoding="utf-8")
     launch = command_line.run("launch", str(file), "--json").expect(0).json["launch_id"]
     told = command_line.run("logs", "q1", "--launch", launch).expect(0).stderr
-    assert "Task 'q1' is one of 2 requests of that launch; this is " in told
+    assert "Task 'q1' is in 2 requests of that launch; this is " in told
     told = command_line.run("logs", "q1", "--launch", launch, "--request", "first").expect(0).stderr
     assert "chooses another one" not in told
 

@@ -139,7 +139,8 @@ async def test_the_status_tells_of_every_request(client: Client) -> None:
     async with stage(client, fakes) as scene:
         handle = await scene.launch(run_request("one"), run_request("two"))
         await gate.reached.wait()
-        await handle.signal(PAUSE_SIGNAL)
+        await handle.signal(PAUSE_SIGNAL, "for lunch")
+        await handle.signal(PAUSE_SIGNAL)  # who says nothing takes nothing back
         request = client.get_workflow_handle(f"{handle.id}/one")
         await until(lambda: is_paused(request))
         paused = await handle.query("status")
@@ -147,7 +148,7 @@ async def test_the_status_tells_of_every_request(client: Client) -> None:
         gate.opened.set()
         await handle.result()
         done = await handle.query("status")
-    assert (paused["state"], paused["message"]) == ("paused", "paused by an operator")
+    assert (paused["state"], paused["message"]) == ("paused", "for lunch")
     assert [(item["key"], item["state"]) for item in paused["requests"]] == [
         ("one", "pending"),
         ("two", "pending"),

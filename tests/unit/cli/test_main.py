@@ -74,6 +74,20 @@ def test_entry_point_leaves_with_the_exit_code():
     assert done.stderr.startswith("Error: Missing argument 'HARNESS'")
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["pool", "set", "docker", "--capacity", "99999999999"],
+        ["pool", "set", "docker", "--open-qps", "1e300"],
+        ["pool", "set", "docker", "--open-qps", "nan"],
+        ["worker", "--workers", "99999"],
+    ],
+)
+def test_a_number_that_no_machine_has_is_refused_by_the_name_of_its_flag(arguments, capsys):
+    assert run_cli(arguments) == 2
+    assert arguments[-2] in capsys.readouterr().err
+
+
 def test_help_of_run_is_grouped(capsys):
     assert run_cli(["run", "--help"]) == 0
     text = capsys.readouterr().out
