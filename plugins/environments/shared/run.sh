@@ -33,8 +33,6 @@ if ! records; then
     trap 'rm -f "${at}leader" "${at}out" "${at}err"' EXIT
 fi 2>/dev/null
 umask 022
-# A signal to the whole group is for the command.
-trap : TERM INT HUP QUIT
 
 # count_kills: sets kills to how many processes of the sandbox the kernel has killed for memory.
 count_kills() {
@@ -106,6 +104,9 @@ else
     echo started >&4
     exec 2>/dev/null 3<&- 4>&-
 fi
+# A signal to the whole group is for the command. Not set before the helper is there: one that has not got
+# rid of what it inherits would swallow the signal that ends it, and then end what the command left running.
+trap : TERM INT HUP QUIT
 (
     cd "$cwd" || exit
     exec 3<&- 4>&-
