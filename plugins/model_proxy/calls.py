@@ -33,6 +33,8 @@ class ProxiedCall(Contract):
     estimated: bool = False
     """True when the endpoint did not report tokens."""
     cost_usd: float | None = None
+    unanswered: bool = False
+    """True when it was sent and no whole answer came back: it counts, for it may have been paid for."""
 
     def summary(self) -> JsonValue:
         """Without what was said."""
@@ -79,11 +81,11 @@ def total_cost(calls: Sequence[ProxiedCall]) -> float | None:
 
 
 def used_up(calls: Sequence[ProxiedCall], params: ModelProxyParams) -> Issue | None:
-    """The budget that allows no further call, if any."""
-    answered = [call for call in calls if call.status < 400]
-    tokens, cost = sum(call.tokens for call in answered), total_cost(answered) or 0.0
+    """The budget that allows no further call, if any. What the endpoint has refused does not count."""
+    counted = [call for call in calls if call.status < 400 or call.unanswered]
+    tokens, cost = sum(call.tokens for call in counted), total_cost(counted) or 0.0
     found = None
-    if params.max_calls is not None and len(answered) >= params.max_calls:
+    if params.max_calls is not None and len(counted) >= params.max_calls:
         found = (CALL_BUDGET, f"{params.max_calls} model calls (max_calls) is used up")
     elif params.max_total_tokens is not None and tokens >= params.max_total_tokens:
         found = (TOKEN_BUDGET, f"{params.max_total_tokens} tokens (max_total_tokens) is used up: {tokens}")

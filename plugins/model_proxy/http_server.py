@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from http import HTTPStatus
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
+T = TypeVar("T")
 MAX_HEAD_BYTES = 65_536
 MAX_BODY_BYTES = 64 * 1024 * 1024
 IDLE_SECONDS = 60.0
@@ -16,6 +18,10 @@ IDLE_SECONDS = 60.0
 
 class BadRequestError(Exception):
     """The request cannot be understood; the message is for the client."""
+
+
+class ClientGoneError(ConnectionError):
+    """Whoever asked has hung up."""
 
 
 @dataclass(frozen=True)
@@ -32,9 +38,24 @@ class HttpRequest:
 class Responder:
     """Writes one answer, whole or piece by piece."""
 
-    def __init__(self, writer: asyncio.StreamWriter) -> None:
+    def __init__(self, writer: asyncio.StreamWriter, gone: asyncio.Future[None]) -> None:
+        """``gone`` is done when the client has hung up; one that only ends its sending counts as such."""
         self._writer = writer
+        self._gone = gone
         self.started = False
+
+    async def while_client_stays(self, work: Coroutine[Any, Any, T]) -> T:
+        """What ``work`` returns; it is cancelled, and ``ClientGoneError`` raised, when the client hangs up first."""
+        task = asyncio.ensure_future(work)
+        try:
+            either: set[asyncio.Future[Any]] = {task, self._gone}
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+            if not task.done():
+                raise ClientGoneError("the client has hung up")
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+        return task.result()
 
     async def start(self, status: int, headers: dict[str, str]) -> None:
         """The head; the body follows in pieces."""
@@ -76,11 +97,17 @@ async def serve_connection(
     reader: asyncio.StreamReader, writer: asyncio.StreamWriter, handler: Handler
 ) -> None:
     """Read one request, answer it, close. What the client does wrong ends its own connection only."""
-    responder = Responder(writer)
+    leaving: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    responder = Responder(writer, leaving)
     try:
         async with asyncio.timeout(IDLE_SECONDS):
             request = await read_request(reader)
-        await handler(request, responder)
+        watching = asyncio.create_task(_tell_end(reader, leaving))
+        try:
+            await handler(request, responder)
+        finally:
+            watching.cancel()
+            await asyncio.gather(watching, return_exceptions=True)
     except (BadRequestError, TimeoutError) as error:
         if not responder.started:
             await responder.send(400, str(error).encode("utf-8", "replace"), "text/plain")
@@ -88,6 +115,16 @@ async def serve_connection(
         pass  # the client went away, or sends no HTTP
     finally:
         writer.close()
+
+
+async def _tell_end(reader: asyncio.StreamReader, gone: asyncio.Future[None]) -> None:
+    """What else the client sends is left alone: a connection has one request."""
+    try:
+        while await reader.read(MAX_HEAD_BYTES):
+            pass
+    except ConnectionError:
+        pass  # an end, too
+    gone.set_result(None)
 
 
 async def read_request(reader: asyncio.StreamReader) -> HttpRequest:

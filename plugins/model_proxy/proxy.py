@@ -26,6 +26,7 @@ from ..models.retry import Fault, FaultKind, next_delay, policy_of
 from ..models.transport import connection_reason, is_permanent, open_client
 from .assembly import assembled
 from .calls import ProxiedCall, used_up
+from .exchange import Exchange
 from .http_server import HttpRequest, Responder, serve_connection
 from .params import LOOPBACK, ModelProxyParams
 
@@ -119,20 +120,15 @@ class ModelProxy:
             # Without it a stream does not tell its tokens.
             options = body.get("stream_options")
             body["stream_options"] = {**(options if isinstance(options, dict) else {}), "include_usage": True}
-        began = time.monotonic()
         try:
-            status, content_type, raw = await self._exchange_with_patience(protocol, request, body, responder)
+            call = await self._exchange_with_patience(protocol, request, body, responder)
         except (httpx.TransportError, TimeoutError) as error:
             reason = connection_reason(error) if isinstance(error, httpx.TransportError) else "no answer"
-            await self._note(protocol, 502, began, ModelResponse(), len(request.body))
             if not responder.started:
                 await _refuse(responder, 502, f"the model endpoint cannot be reached: {reason}")
             return None
-        await self._note(
-            protocol, status, began, _read(protocol, status, content_type, raw), len(request.body)
-        )
-        if status in _BLOCKING:
-            fault = fault_for_status(status, read_error(raw), None, self.__key)
+        if call.status in _BLOCKING:
+            fault = fault_for_status(call.status, read_error(bytes(call.raw)), None, self.__key)
             host = endpoint_url(base_url_of(self._spec, protocol), protocol).host
             self.issue = failure_for([fault], host, IssuePhase.RUN).issue
         await responder.end()
@@ -140,78 +136,104 @@ class ModelProxy:
 
     async def _exchange_with_patience(
         self, protocol: ModelProtocol, request: HttpRequest, body: JsonObject, responder: Responder
-    ) -> tuple[int, str, bytes]:
-        """Try again while no connection holds, or no answer comes, by the policy of all model calls: agents give up sooner.
+    ) -> Exchange:
+        """Try again while no connection holds, by the policy of all model calls: agents give up sooner.
 
-        What the endpoint answers, a 429 with its ``Retry-After`` too, goes back to the agent at once.
+        What the endpoint answers, a 429 with its ``Retry-After`` too, goes back to the agent at once. Silence
+        does, too: the request may be worked on and paid for, and the agent tries again if it wants to.
+        Each request that went out is noted. Raises ``ClientGoneError`` when the agent hangs up.
         """
         faults: list[Fault] = []
         while True:
+            call = Exchange(protocol, len(request.body))
             try:
-                return await self._exchange(protocol, request, body, responder)
+                await responder.while_client_stays(self._exchange(call, request, body, responder))
             except (httpx.TransportError, TimeoutError) as error:
                 faults.append(_fault_of(error))
-                delay = self._delay(faults)
-                if responder.started or delay is None:
+                delay = None if responder.started or _is_silence(error) else self._delay(faults)
+                if call.sent or delay is None:
+                    await self._note(call, broken=502)
+                if delay is None or self.issue is not None:
                     raise
-            await asyncio.sleep(delay)
+            except (ConnectionError, asyncio.CancelledError):  # the agent hangs up, or the proxy closes
+                if call.sent:
+                    await self._note(call, broken=None if call.status else 499)
+                raise
+            else:
+                await self._note(call)
+                return call
+            await responder.while_client_stays(asyncio.sleep(delay))
 
     def _delay(self, faults: list[Fault]) -> float | None:
         return next_delay(self._policy, faults, jitter=random.random(), seconds_left=None)
 
     async def _exchange(
-        self, protocol: ModelProtocol, request: HttpRequest, body: JsonObject, responder: Responder
-    ) -> tuple[int, str, bytes]:
-        """Send on and pass the answer back piece by piece; returns what is needed to read it."""
+        self, call: Exchange, request: HttpRequest, body: JsonObject, responder: Responder
+    ) -> None:
+        """Send on and pass the answer back piece by piece; ``call`` learns what is needed to read it."""
+        protocol = call.protocol
         url = endpoint_url(base_url_of(self._spec, protocol), protocol)
         if request.query and not url.query:
             url = url.copy_with(query=request.query.encode())
         headers = {name: request.headers[name] for name in _PASSED_ON if name in request.headers}
         payload = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
         own = PROTOCOLS[protocol]().headers(self.__key)
-        kept = bytearray()
         async with (
             asyncio.timeout(self._policy.request_timeout_seconds),
             open_client(url, {**own, **headers}) as client,
-            client.stream("POST", url, content=payload) as response,
+            client.stream("POST", url, content=payload, extensions={"trace": call.trace}) as response,
         ):
             back = {name: response.headers[name] for name in _PASSED_BACK if name in response.headers}
+            call.status = response.status_code
+            call.content_type = response.headers.get("content-type", "")
             await responder.start(response.status_code, back)
             if response.status_code >= 400:
                 # Whole, because an endpoint may repeat the key in its refusal.
-                kept += (await response.aread()).replace(self.__key.encode() or b"\0", b"***")
-                await responder.write(bytes(kept))
-                return response.status_code, "", bytes(kept)
-            async for piece in response.aiter_bytes():
-                if len(kept) < MAX_KEPT_BYTES:
-                    kept += piece
-                await responder.write(piece)
-        return response.status_code, response.headers.get("content-type", ""), bytes(kept)
+                call.raw += (await response.aread()).replace(self.__key.encode() or b"\0", b"***")
+                await responder.write(bytes(call.raw))
+                return
+            try:
+                async for piece in response.aiter_bytes():
+                    if len(call.raw) < MAX_KEPT_BYTES:
+                        call.raw += piece
+                    await responder.write(piece)
+            except httpx.DecodingError as error:  # compressed, and broken on the way
+                raise httpx.RemoteProtocolError(str(error)) from error
 
-    async def _note(
-        self, protocol: ModelProtocol, status: int, began: float, response: ModelResponse, sent: int
-    ) -> None:
-        charge = charge_of(response, sent, self._spec.id, self._params.prices)
-        answered = status < 400
+    async def _note(self, call: Exchange, broken: int | None = None) -> None:
+        """``broken`` is the status of a call without a whole answer."""
+        refused = call.status is not None and call.status >= 400
+        unanswered = call.sent and broken is not None and not refused
+        response = _read(call)
+        charge = charge_of(response, call.sent_characters, self._spec.id, self._params.prices)
+        status = call.status if refused or broken is None else broken
+        assert status is not None
+        charged = status < 400 or unanswered
         self.calls.append(
             ProxiedCall(
                 at=time.time(),
-                protocol=protocol.value,
+                protocol=call.protocol.value,
                 status=status,
-                latency_seconds=round(time.monotonic() - began, 3),
+                latency_seconds=round(time.monotonic() - call.began, 3),
                 model=response.model or self._spec.id,
                 content=response.content[:MAX_TEXT],
                 reasoning=(response.reasoning or "")[:MAX_TEXT] or None,
                 tool_calls=response.tool_calls,
                 stop_reason=response.stop_reason,
                 usage=response.usage,
-                tokens=charge.tokens if answered else 0,
-                estimated=answered and charge.estimated,
-                cost_usd=charge.cost_usd if answered else None,
+                tokens=charge.tokens if charged else 0,
+                estimated=charged and charge.estimated,
+                cost_usd=charge.cost_usd if charged else None,
+                unanswered=unanswered,
             )
         )
         self.issue = self.issue or used_up(self.calls, self._params)
         await self._on_call()
+
+
+def _is_silence(error: httpx.TransportError | TimeoutError) -> bool:
+    """True when a connection held and nothing came."""
+    return isinstance(error, TimeoutError | httpx.ReadTimeout | httpx.WriteTimeout)
 
 
 def _fault_of(error: httpx.TransportError | TimeoutError) -> Fault:
@@ -225,12 +247,12 @@ async def _refuse(responder: Responder, status: int, message: str) -> None:
     await responder.send(status, json.dumps({"type": "error", "error": error}).encode())
 
 
-def _read(protocol: ModelProtocol, status: int, content_type: str, raw: bytes) -> ModelResponse:
+def _read(call: Exchange) -> ModelResponse:
     """What the answer says; nothing of one that cannot be read: the agent has got it already."""
-    if status >= 400:
+    if call.status is None or call.status >= 400:
         return ModelResponse()
     try:
-        reply = PROTOCOLS[protocol]().read(assembled(protocol, content_type, raw))
+        reply = PROTOCOLS[call.protocol]().read(assembled(call.protocol, call.content_type, bytes(call.raw)))
     except ProtocolViolation:
         return ModelResponse()
     return ModelResponse(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -29,10 +29,18 @@ async def nothing() -> None:
     return None
 
 
-def proxy_for(server: ModelServer, port: int, key: str = KEY, **params: Any) -> ModelProxy:
-    spec = request_for(server.base_url).model
+def proxy_for(
+    server: ModelServer,
+    port: int,
+    key: str = KEY,
+    *,
+    model_params: dict[str, Any] | None = None,
+    on_call: Callable[[], Awaitable[None]] = nothing,
+    **params: Any,
+) -> ModelProxy:
+    spec = request_for(server.base_url, params=model_params or {}).model
     limits = ModelProxyParams.model_validate(params)
-    return ModelProxy(spec, key, TOKEN, limits, port=port, calls=[], on_call=nothing)
+    return ModelProxy(spec, key, TOKEN, limits, port=port, calls=[], on_call=on_call)
 
 
 @pytest.fixture
@@ -140,6 +148,74 @@ async def test_an_endpoint_that_is_gone_is_a_bad_gateway(port: int, client: http
     async with proxy:
         answer = await client.post("/chat/completions", json=body_of(""))
     assert (answer.status_code, [call.status for call in proxy.calls]) == (502, [502])
+    assert (proxy.calls[0].unanswered, proxy.calls[0].tokens) == (False, 0), "nothing was sent"
+
+
+async def test_an_endpoint_that_is_silent_is_asked_once_and_the_call_counts(
+    server: ModelServer, port: int, client: httpx.AsyncClient
+) -> None:
+    server.script("", Reply(hang=True))
+    patience = {"request_timeout_seconds": 0.3}
+    async with proxy_for(server, port, model_params=patience, max_calls=1, prices=PRICES) as proxy:
+        statuses = [(await client.post("/chat/completions", json=body_of(""))).status_code for _ in range(2)]
+    assert (statuses, len(server.calls)) == ([502, 403], 1)
+    [seen] = proxy.calls
+    assert (seen.status, seen.unanswered, seen.estimated) == (502, True, True)
+    assert seen.tokens > 0 and seen.cost_usd == seen.tokens / 1e6
+
+
+@pytest.mark.parametrize(
+    ("limits", "noted", "answers"),
+    [({}, [502, 502, 200], [200]), ({"max_calls": 2}, [502, 502], [502, 403])],
+)
+async def test_each_request_that_is_sent_again_is_noted_and_counts(
+    server: ModelServer,
+    port: int,
+    client: httpx.AsyncClient,
+    limits: dict[str, Any],
+    noted: list[int],
+    answers: list[int],
+) -> None:
+    server.script("", Reply(drop="reset"), Reply(drop="before"), Reply("4"))
+    async with proxy_for(server, port, **limits) as proxy:
+        got = [(await client.post("/chat/completions", json=body_of(""))).status_code for _ in answers]
+    assert (got, [call.status for call in proxy.calls], len(server.calls)) == (answers, noted, len(noted))
+    assert [call.unanswered for call in proxy.calls] == [status == 502 for status in noted]
+
+
+@pytest.mark.parametrize(("reply", "status"), [(Reply(hang=True), 499), (Reply(drop="reset"), 502)])
+async def test_nothing_more_is_asked_for_an_agent_that_has_hung_up(
+    server: ModelServer, port: int, client: httpx.AsyncClient, reply: Reply, status: int
+) -> None:
+    """While it waits for the answer, and while it waits for the next try."""
+    noted = asyncio.Event()
+
+    async def note() -> None:
+        noted.set()
+
+    server.script("", reply)
+    waits = {"retry_min_delay_seconds": 1000, "retry_max_delay_seconds": 1000}
+    async with proxy_for(server, port, model_params=waits, on_call=note) as proxy:
+        asking = asyncio.create_task(client.post("/chat/completions", json=body_of("")))
+        await server.wait_for_calls(1)
+        if not reply.hang:
+            await noted.wait()
+        [connection] = proxy._connections
+        asking.cancel()
+        await asyncio.wait_for(connection, 30)
+    assert [(call.status, call.unanswered) for call in proxy.calls] == [(status, True)]
+    assert (noted.is_set(), len(server.calls)) == (True, 1)
+
+
+async def test_a_call_that_is_under_way_when_the_proxy_closes_is_noted(
+    server: ModelServer, port: int, client: httpx.AsyncClient
+) -> None:
+    server.script("", Reply(hang=True))
+    async with proxy_for(server, port) as proxy:
+        asking = asyncio.create_task(client.post("/chat/completions", json=body_of("")))
+        await server.wait_for_calls(1)
+    await asyncio.gather(asking, return_exceptions=True)
+    assert [(call.status, call.unanswered) for call in proxy.calls] == [(499, True)]
 
 
 @pytest.mark.parametrize(
