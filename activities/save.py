@@ -29,7 +29,7 @@ from .reuse.settings import settings_digest
 from .services import Services
 from .store import EventSource, RunStore, run_log_scope, task_digest, worst_severity
 from .store.progress import open_progress
-from .task_steps import latest_result, with_diagnostics
+from .task_steps import diagnostics_of, latest_result, with_diagnostics
 
 _log = logging.getLogger(__name__)
 
@@ -49,7 +49,7 @@ class Save:
         task = store.task(input.ref.task_index)
         plan = execution.load_plan()
         result = latest_result(store, input.ref, task)
-        diagnostics = execution.diagnostics()
+        diagnostics = diagnostics_of(store, input.ref, task)
         if result is not None:
             result = with_diagnostics(result.with_issues(input.issues), diagnostics)
         record = RetryRecord(
@@ -142,7 +142,7 @@ def _checkpoint(store: RunStore, task: TaskSpec, input: SaveAttemptInput, settin
     plan = execution.find_plan()
     found = latest_result(store, input.ref, task)
     result = found or RunResult(task_id=task.task_id, category=task.category, ground_truth=task.ground_truth)
-    result = with_diagnostics(result.with_issues(input.issues), execution.diagnostics())
+    result = with_diagnostics(result.with_issues(input.issues), diagnostics_of(store, input.ref, task))
     status = TaskStatus.CANCELLED if input.cancelled else result.status
     if found is None and not result.issues:
         status = TaskStatus.SKIPPED

@@ -44,6 +44,16 @@ def latest_result(store: RunStore, ref: ExecutionRef, task: TaskSpec) -> RunResu
     return _together(task, results) if results else None
 
 
+def diagnostics_of(store: RunStore, ref: ExecutionRef, task: TaskSpec) -> str:
+    """The tracebacks of an execution, and those of its task's steps that have no result to tell them. Blocks."""
+    executions = [store.execution(ref)]
+    for number in range(1, len(task.steps) + 1):
+        step = store.execution(ref.model_copy(update={"step": number}))
+        if step.find_latest_result() is None:
+            executions.append(step)
+    return "\n".join(text for execution in executions if (text := execution.diagnostics()))
+
+
 async def conclude_step(scope: PhaseScope, scored: RunResult) -> bool:
     """Whether no step follows the one that was scored; then the whole task is scored, too, and stored.
 

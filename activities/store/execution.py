@@ -39,7 +39,7 @@ class ExecutionStore:
         self._dir = attempt_dir / f"e{execution}"
         self._artifacts = artifacts
         self._plan = attempt_dir / "plan.json"
-        self._name = self._dir.name
+        self._name = self._dir.name  # of files beside this folder: unique within the attempt
         if step:
             self._dir /= f"s{step}"
             self._artifacts /= f"step-{step}"
@@ -212,7 +212,7 @@ class ExecutionStore:
             return 0
 
     def _blocks(self, step: str) -> Path:
-        return self._attempt_dir / f"{self._dir.name}.{safe_component(step)}.blocks"
+        return self._attempt_dir / f"{self._name}.{safe_component(step)}.blocks"
 
     def exists(self) -> bool:
         """True when anything of this execution was stored."""

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agentcompass.activities.store import RunStore, open_store
-from agentcompass.activities.task_steps import latest_result
+from agentcompass.activities.task_steps import diagnostics_of, latest_result
 from agentcompass.contracts import (
     Issue,
     IssuePhase,
@@ -73,6 +73,13 @@ def test_the_steps_so_far_are_one_result_whose_trajectory_goes_on(store: RunStor
     assert (whole.issues, whole.status) == ([warning, error], "run_error")
     assert whole.meta.timings == {"run": 3.5, "evaluate": 1.0}
     assert whole.steps[1].artifacts == {"execution_diagnostics": "a traceback"}
+
+
+def test_tracebacks_of_a_step_without_a_result_are_those_of_the_task(store: RunStore) -> None:
+    store.execution(ref_of(store, 1)).save_scored(result("a"))
+    for step, text in ((1, "told by its result"), (2, "prepare_task failed"), (0, "the task as a whole")):
+        store.execution(ref_of(store, step)).add_diagnostics(text)
+    assert diagnostics_of(store, ref_of(store), TASK) == "the task as a whole\nprepare_task failed"
 
 
 def test_what_is_the_same_in_every_step_is_told_once_and_lists_are_joined(store: RunStore) -> None:

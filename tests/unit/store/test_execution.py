@@ -24,8 +24,11 @@ MakeExecution = Callable[..., ExecutionStore]
 
 @pytest.fixture
 def execution(store: RunStore) -> MakeExecution:
-    def make(number: int = 1, attempt: int = 1, task_id: str = "HumanEval/0") -> ExecutionStore:
-        return store.execution(reference(store, number, attempt, task_id))
+    def make(
+        number: int = 1, attempt: int = 1, task_id: str = "HumanEval/0", step: int = 0
+    ) -> ExecutionStore:
+        ref = reference(store, number, attempt, task_id)
+        return store.execution(ref.model_copy(update={"step": step}))
 
     return make
 
@@ -115,6 +118,14 @@ def test_registered_secret_reaches_no_working_file(
     assert execution().load_result().final_answer == {"a": ["see ***"]}
     for path in store.run_dir.rglob("*"):
         assert path.is_dir() or b"hunter2" not in path.read_bytes(), path
+
+
+def test_tries_and_blocks_are_counted_by_execution_and_step(execution: MakeExecution) -> None:
+    for counted in (execution(1, step=1), execution(1, step=1), execution(1)):
+        counted.count_block("evaluate")
+    assert [execution(number, step=step).blocks("evaluate") for number, step in ((1, 1), (1, 0))] == [2, 1]
+    assert [execution(number, step=step).blocks("evaluate") for number, step in ((2, 1), (1, 2))] == [0, 0]
+    assert [execution(number, step=1).count_try("evaluate") for number in (1, 1, 2)] == [1, 2, 1]
 
 
 def test_artifacts_of_executions_are_apart_and_named_relative_to_the_run(
