@@ -14,10 +14,11 @@ HOST_NAME = "host.docker.internal"
 """What the engine's machine is called inside."""
 _GATEWAY = "host-gateway"
 """What the engine replaces by an address."""
+_LABEL = "agentcompass.network"
 _SETTINGS: dict[str, Any] = {
     "driver": "bridge",
     "options": {"com.docker.network.bridge.enable_icc": "false"},
-    "labels": {"agentcompass.network": "1"},
+    "labels": {_LABEL: "1"},
     "check_duplicate": True,
 }
 _making = threading.Lock()
@@ -56,18 +57,20 @@ def public_network(engine: Engine) -> PublicNetwork:
 def _only_one(engine: Engine) -> dict[str, Any]:
     """Names need not be unique, and engines start no container in a network of whose name there are two.
 
-    Of several that were made at once, everybody keeps the oldest and removes the others.
+    Of several that were made at once, everybody keeps the oldest and removes the others. One that somebody else
+    has called so is used when there is none of ours, and never removed.
     """
     with _making:
         found = _named(engine)
         if not found:
             _tolerant(engine, (CONFLICT,), engine.api.create_network, NAME, **_SETTINGS)
             found = _named(engine)
-        oldest, *others = sorted(found, key=lambda net: (net["Created"], net["Id"]))
-        for other in others:
+        found.sort(key=lambda net: (net["Created"], net["Id"]))
+        ours = [network for network in found if _LABEL in (network["Labels"] or {})]
+        for other in ours[1:]:
             # One that a sandbox has joined already cannot go before that has ended.
             _tolerant(engine, (NOT_FOUND, FORBIDDEN, CONFLICT), engine.api.remove_network, other["Id"])
-        return oldest
+        return (ours or found)[0]
 
 
 def _tolerant(

@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from ....contracts.errors import UsageError
+from .container import MAIN, SERVICE_LABEL
 from .egress_image import ensure_image, python_command
 from .engine import CONFLICT, NOT_FOUND, Engine, EngineError
 
@@ -22,6 +23,8 @@ _INSIDE = "/engine.sock"
 _USUAL_SOCKET = "/var/run/docker.sock"
 _MEMORY = "128m"
 _TRIES = 5
+_seen: set[str] = set()
+"""Engines where this worker has seen it run: there it ends only when no sandbox with services is left."""
 
 
 def ensure_keeper(engine: Engine, image: str | None) -> None:
@@ -29,7 +32,10 @@ def ensure_keeper(engine: Engine, image: str | None) -> None:
     try:
         for _ in range(_TRIES):
             if _runs(engine):
+                _seen.add(engine.host)
                 return
+            if engine.host in _seen and _has_services(engine):
+                _warn_of_end(engine.host)
             _start(engine, image)
     except (EngineError, UsageError) as error:
         _warn(engine.host, str(error))
@@ -42,6 +48,21 @@ def _warn(host: str, reason: str) -> None:
         host,
         reason,
     )
+
+
+@functools.cache
+def _warn_of_end(host: str) -> None:
+    _log.warning(
+        "the container %s on the engine at %s had ended although sandboxes with services are there; "
+        "it is started again. Until then nothing ended their services when all workers were gone",
+        _NAME,
+        host,
+    )
+
+
+def _has_services(engine: Engine) -> bool:
+    labels = [f"{SERVICE_LABEL}={MAIN}"]
+    return bool(engine.translated(engine.api.containers, filters={"label": labels, "status": "running"}))
 
 
 def _runs(engine: Engine) -> bool:
@@ -60,6 +81,7 @@ def _start(engine: Engine, image: str | None) -> None:
     api = engine.api
     host = api.create_host_config(
         network_mode="none",
+        userns_mode="host",  # where the engine remaps users, root in here could not open its socket
         cap_drop=["ALL"],
         security_opt=["no-new-privileges"],
         read_only=True,

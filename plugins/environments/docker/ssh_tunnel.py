@@ -29,6 +29,7 @@ _OPTIONS = {
 }
 _REMOTE = "echo ready; exec cat >/dev/null"
 """Ends when nobody holds its standard input any more: a killed worker leaves no ``ssh`` behind."""
+_USAGE = "an engine behind SSH is ssh://[USER@]HOST[:PORT][/SOCKET], without a password"
 _USUAL_SOCKET = "/var/run/docker.sock"
 
 
@@ -37,12 +38,16 @@ class SshTunnel:
 
     def __init__(self, host: str) -> None:
         """``host``: ``ssh://[USER@]NAME[:PORT][/path/of/the/socket]``. Raises ``UsageError``."""
-        parts = urlsplit(host)
+        try:
+            parts = urlsplit(host)
+            port = parts.port
+        except ValueError:  # its text repeats the address, which may hold a password
+            raise UsageError(_USAGE) from None
         if not parts.hostname or parts.hostname.startswith("-") or parts.password is not None:
-            raise UsageError("an engine behind SSH is ssh://[USER@]HOST[:PORT][/SOCKET], without a password")
+            raise UsageError(_USAGE)
         self._host = host
         self._target = f"{parts.username}@{parts.hostname}" if parts.username else parts.hostname
-        self._port = parts.port
+        self._port = port
         self._remote = parts.path if parts.path.strip("/") else _USUAL_SOCKET
         self._folder: Path | None = None
         self._process: subprocess.Popen[bytes] | None = None

@@ -28,6 +28,7 @@ from agentcompass.contracts import (
 )
 from agentcompass.plugins.environments.docker import Docker, DockerParams
 from agentcompass.plugins.environments.docker.engine import engine_at
+from agentcompass.plugins.environments.docker.ssh_tunnel import SshTunnel
 
 KINDS = ["tcp with client certificates", "ssh"]
 
@@ -271,6 +272,11 @@ class TestSsh:
     async def test_a_password_in_the_address_is_refused(self) -> None:
         with pytest.raises(UsageError, match="without a password"):
             provider(host="ssh://user:secret@host")
+
+    @pytest.mark.parametrize("host", ["ssh://host:abc", "ssh://host:70000", "ssh://[host"])
+    async def test_an_address_that_cannot_be_read_is_refused(self, host: str) -> None:
+        with pytest.raises(UsageError, match=r"ssh://\[USER@\]HOST\[:PORT\]"):
+            SshTunnel(host)
 
 
 def sockets(pid: int) -> str:

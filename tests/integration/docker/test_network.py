@@ -17,6 +17,7 @@ from environment_providers import ProviderUnderTest, eventually
 from agentcompass.contracts import EnvironmentSpec, NetworkPolicy
 from agentcompass.plugins.environments.docker import public_network
 from agentcompass.plugins.environments.docker.egress_proxy import EgressProxy
+from agentcompass.plugins.environments.docker.engine import Engine
 from agentcompass.plugins.environments.docker.session import DockerSession
 
 HOST = "host.docker.internal"
@@ -283,11 +284,29 @@ async def test_of_two_networks_that_were_made_at_once_one_is_left_and_used(  # t
 ) -> None:
     name = f"agentcompass-test-{uuid.uuid4().hex[:8]}"
     monkeypatch.setattr(public_network, "NAME", name)
-    first, _ = [client.api.create_network(name, driver="bridge")["Id"] for _ in range(2)]
+    labels = {"agentcompass.network": "1"}
+    first, _ = [client.api.create_network(name, driver="bridge", labels=labels)["Id"] for _ in range(2)]
     try:
         async with opening(policy="public") as session:
             assert (await session.exec("true")).ok
         assert [network["Id"] for network in client.api.networks(names=[name])] == [first]
+    finally:
+        for network in client.api.networks(names=[name]):
+            client.api.remove_network(network["Id"])
+
+
+async def test_a_network_that_others_have_called_so_is_never_removed(client, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    name = f"agentcompass-test-{uuid.uuid4().hex[:8]}"
+    monkeypatch.setattr(public_network, "NAME", name)
+    theirs, ours, more = [
+        client.api.create_network(name, driver="bridge", labels=labels)["Id"]
+        for labels in (None, {"agentcompass.network": "1"}, {"other": "1"})
+    ]
+    try:
+        assert public_network.public_network(Engine(None, 60)).id == ours
+        assert {network["Id"] for network in client.api.networks(names=[name])} == {theirs, ours, more}
+        client.api.remove_network(ours)
+        assert public_network.public_network(Engine(None, 60)).id == theirs
     finally:
         for network in client.api.networks(names=[name]):
             client.api.remove_network(network["Id"])

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from command_line import wait_for
 from compose_services import WEB, belongings, in_service, services_request
-from docker_engine import open_request
+from docker_engine import IMAGE, open_request
 
 from agentcompass.plugins.environments.docker import services_keeper
 from agentcompass.plugins.environments.docker.engine import Engine
@@ -69,6 +69,7 @@ def test_the_keeper_has_no_network_and_no_rights_and_one_serves_all(client) -> N
     [found] = client.containers.list(filters={"label": "agentcompass.keeper"})
     host = found.attrs["HostConfig"]
     assert (host["NetworkMode"], host["CapDrop"], host["ReadonlyRootfs"]) == ("none", ["ALL"], True)
+    assert host["UsernsMode"] == "host"  # or it could not open the socket of an engine that remaps users
     assert found.exec_run(["true"]).exit_code != 0  # it holds a Python and no other program
 
 
@@ -86,6 +87,30 @@ def test_an_engine_that_does_not_let_it_in_is_named_once(client, caplog: pytest.
             ensure_keeper(engine, None)
     [record] = [record for record in caplog.records if "do not end by themselves" in record.getMessage()]
     assert "tcp://elsewhere:2376" in record.getMessage() and "/nowhere/docker.sock" in record.getMessage()
+
+
+def test_its_end_under_living_sandboxes_is_told_once(  # type: ignore[no-untyped-def]
+    client, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = "agentcompass-keeper-test-ended"
+    monkeypatch.setattr(services_keeper, "_NAME", name)
+    monkeypatch.setattr(services_keeper, "_seen", set())
+    services_keeper._warn_of_end.cache_clear()
+    engine = Engine(None, 60)
+    labels = {"agentcompass.service": "main"}
+    living = client.containers.run(IMAGE, ["sleep", "600"], detach=True, labels=labels, network_mode="none")
+    try:
+        with caplog.at_level(logging.WARNING):
+            ensure_keeper(engine, None)  # there was none so far, which says nothing
+            assert not caplog.records
+            for _ in range(2):
+                client.api.remove_container(name, force=True)
+                ensure_keeper(engine, None)
+        [record] = caplog.records
+        assert "had ended although sandboxes with services are there" in record.getMessage()
+    finally:
+        living.remove(force=True)
+        client.api.remove_container(name, force=True)
 
 
 @pytest.mark.parametrize(

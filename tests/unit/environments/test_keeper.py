@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import socket
+import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from agentcompass.plugins.environments.docker.keeper import __main__ as keeper
 from agentcompass.plugins.environments.docker.keeper import belongings
 from agentcompass.plugins.environments.docker.keeper.belongings import Belonging, Memory
 
@@ -85,3 +89,25 @@ def test_sandboxes_are_told_apart() -> None:
     memory.over([container("main"), container("web"), other], NOW)
     memory.over([container("web"), other], NOW)
     assert paths(memory.over([container("web"), other], NOW)) == ["/containers/web"]
+
+
+@pytest.mark.parametrize("body", [b"<html>", b"{", b"\xff"])
+def test_an_answer_that_is_no_json_is_a_failed_round(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: bytes
+) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as server:
+        server.bind(str(tmp_path / "engine"))
+        server.listen()
+        monkeypatch.setattr(keeper, "SOCKET", str(tmp_path / "engine"))
+
+        def answer() -> None:
+            line, _ = server.accept()
+            with line:
+                line.recv(65536)
+                line.sendall(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%s" % (len(body), body))
+
+        answering = threading.Thread(target=answer)
+        answering.start()
+        with pytest.raises(OSError, match="200 without JSON"):
+            keeper.look(Memory())
+        answering.join()

@@ -45,7 +45,10 @@ def call(method: str, path: str) -> tuple[int, Any]:
         raise OSError(f"{method} {path}: {error!r}") from error
     finally:
         connection.close()
-    return answer.status, json.loads(body) if body else None
+    try:
+        return answer.status, json.loads(body) if body else None
+    except ValueError as error:  # a proxy's page, say, or half of an answer
+        raise OSError(f"{method} {path}: {answer.status} without JSON: {error}") from error
 
 
 def listed(path: str, *labels: str) -> Any:
