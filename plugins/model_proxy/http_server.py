@@ -12,6 +12,8 @@ from urllib.parse import urlsplit
 T = TypeVar("T")
 MAX_HEAD_BYTES = 65_536
 MAX_BODY_BYTES = 64 * 1024 * 1024
+_SIGN_OF_LIFE = b"HTTP/1.1 102 Processing\r\n\r\n"
+_SECOND_SIGN_SECONDS, _SIGNS_SECONDS = 0.1, 15.0
 IDLE_SECONDS = 60.0
 """For a client that sends half a request."""
 
@@ -39,7 +41,7 @@ class Responder:
     """Writes one answer, whole or piece by piece."""
 
     def __init__(self, writer: asyncio.StreamWriter, gone: asyncio.Future[None]) -> None:
-        """``gone`` is done when the client has hung up; one that only ends its sending counts as such."""
+        """``gone`` is done when the client has hung up."""
         self._writer = writer
         self._gone = gone
         self.started = False
@@ -102,7 +104,7 @@ async def serve_connection(
     try:
         async with asyncio.timeout(IDLE_SECONDS):
             request = await read_request(reader)
-        watching = asyncio.create_task(_tell_end(reader, leaving))
+        watching = asyncio.create_task(_tell_end(reader, writer, responder, leaving))
         try:
             await handler(request, responder)
         finally:
@@ -117,11 +119,26 @@ async def serve_connection(
         writer.close()
 
 
-async def _tell_end(reader: asyncio.StreamReader, gone: asyncio.Future[None]) -> None:
-    """What else the client sends is left alone: a connection has one request."""
+async def _tell_end(
+    reader: asyncio.StreamReader,
+    writer: asyncio.StreamWriter,
+    responder: Responder,
+    gone: asyncio.Future[None],
+) -> None:
+    """What else the client sends is left alone: a connection has one request.
+
+    One that has only ended its sending waits for its answer; who is gone refuses what is sent, from the second time on.
+    """
+    pause = _SECOND_SIGN_SECONDS
     try:
         while await reader.read(MAX_HEAD_BYTES):
             pass
+        while not responder.started:
+            writer.write(_SIGN_OF_LIFE)
+            await writer.drain()
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, _SIGNS_SECONDS)
+        return  # from here on, sending the answer tells
     except ConnectionError:
         pass  # an end, too
     gone.set_result(None)

@@ -207,6 +207,21 @@ async def test_nothing_more_is_asked_for_an_agent_that_has_hung_up(
     assert (noted.is_set(), len(server.calls)) == (True, 1)
 
 
+async def test_a_client_that_only_ends_its_sending_gets_its_answer(server: ModelServer, port: int) -> None:
+    server.script("", Reply("forty-two", delay_seconds=0.5))
+    body = json.dumps(body_of("")).encode()
+    head = (
+        f"POST /v1/chat/completions HTTP/1.1\r\nauthorization: Bearer {TOKEN}\r\ncontent-length: {len(body)}"
+    )
+    async with proxy_for(server, port) as proxy:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(head.encode() + b"\r\n\r\n" + body)
+        writer.write_eof()
+        answer = await reader.read()
+        writer.close()
+    assert b"forty-two" in answer and [call.status for call in proxy.calls] == [200]
+
+
 async def test_a_call_that_is_under_way_when_the_proxy_closes_is_noted(
     server: ModelServer, port: int, client: httpx.AsyncClient
 ) -> None:
