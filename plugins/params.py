@@ -7,6 +7,9 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
+_LONGEST = 700
+"""Characters of one problem: a message may quote what was given."""
+
 
 def describe_validation_error(error: ValidationError, model: type[BaseModel], place: str) -> str:
     """The first two problems, with the nearest valid name for an unknown key.
@@ -14,7 +17,9 @@ def describe_validation_error(error: ValidationError, model: type[BaseModel], pl
     ``place`` says where the values came from, as in ``"parameters of benchmark 'qa'"``.
     """
     problems = [_describe(item, model) for item in error.errors(include_url=False, include_context=False)]
-    shown = "; ".join(problems[:2])
+    shown = "; ".join(
+        problem if len(problem) <= _LONGEST else f"{problem[:_LONGEST]}…" for problem in problems[:2]
+    )
     more = f" (and {len(problems) - 2} more)" if len(problems) > 2 else ""
     return f"{place}: {shown}{more}"
 

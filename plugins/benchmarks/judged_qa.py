@@ -75,7 +75,7 @@ class JudgedQuestion(BaseModel):
     question: str = Field(min_length=1, validation_alias=AliasChoices("question", "Question"))
     answer: str = Field(min_length=1, validation_alias=AliasChoices("answer", "Final answer"))
     category: str = Field(default="", validation_alias=AliasChoices("category", "Level"))
-    file_name: str = ""
+    file_name: str = Field(default="", max_length=1024)
     """A file beside the data set that belongs to the question."""
 
     @field_validator("id")
@@ -89,7 +89,7 @@ class JudgedQuestion(BaseModel):
     @classmethod
     def _beside_the_file(cls, value: str) -> str:
         path = PurePosixPath(value)
-        if value and (path.is_absolute() or ".." in path.parts or not path.name):
+        if value and (path.is_absolute() or ".." in path.parts or not path.name or "\0" in value):
             raise ValueError(f"file name {value!r} must be a relative path below the data set's folder")
         return value
 

@@ -74,7 +74,13 @@ TABLE = {
 }
 CELLS = [(phase, what, mode) for phase, what in TABLE for mode in MODES]
 EVERY_CELL = pytest.mark.parametrize(("phase", "what", "mode"), CELLS, ids=[".".join(cell) for cell in CELLS])
-EVERY_ROW = pytest.mark.parametrize(("phase", "what"), TABLE, ids=[".".join(row) for row in TABLE])
+EVERY_MODE = pytest.mark.parametrize("mode", MODES)
+EXPIRING: list[dict[str, Any]] = [
+    {"id": f"{budget}.expired.{mode}", "mode": mode, f"{name}_timeout_seconds": 0.5, "do": {hook: "forever"}}
+    for budget, name, hook in (("run", "run", "execute_task"), ("evaluate", "evaluation", "evaluate"))
+    for mode in MODES
+]
+"""Tasks whose time is used up."""
 
 
 def rows(modes: list[str], **settings: Any) -> list[dict[str, Any]]:
@@ -91,11 +97,11 @@ def runs(embedded_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Itera
     retrying = {"max_retries": 1, "retry_pattern_list": ["acme.transient"]}
     two = {**retrying, "attempts": {"k": 2, "strategy": "pass"}}
     plans: dict[str, tuple[list[dict[str, Any]], dict[str, Any]]] = {
-        "no budget": (rows(MODES), {"retry_pattern_list": ["acme.transient"]}),
+        "no budget": ([*rows(MODES), *EXPIRING], {"retry_pattern_list": ["acme.transient"]}),
         "in vain": (rows(MODES), retrying),
         "resolved": (rows(MODES, only_execution=1), retrying),
-        "avg": (rows(["none"], only_attempt=1), {**two, "attempts": {"k": 2, "strategy": "avg"}}),
-        "pass": (rows(["none"], only_attempt=1), two),
+        "avg": (rows(MODES, only_attempt=1), {**two, "attempts": {"k": 2, "strategy": "avg"}}),
+        "pass": (rows(MODES, only_attempt=1), two),
     }
     lines = {name: make_command_line(embedded_home, tmp_path_factory.mktemp("table")) for name in plans}
 
@@ -125,6 +131,22 @@ def test_without_a_budget_the_first_execution_stands(
     assert (run.state(task), run.correct(task)) == (expected.state, expected.correct)
     assert run.retry_count(task) == 0
     assert run.retries(task) == []
+
+
+@EVERY_MODE
+def test_what_an_agent_left_when_its_time_was_up_is_scored(runs: dict[str, Rows], mode: str) -> None:
+    run, task = runs["no budget"], f"run.expired.{mode}"
+    assert run.issues(task) == [("error", "run", "harness_timeout")]
+    assert run.message(task) == "the run budget of 0.5 s (run_timeout_seconds) is used up"
+    assert (run.state(task), run.correct(task), run.retries(task)) == ("evaluated", True, [])
+
+
+@EVERY_MODE
+def test_a_verifier_whose_time_is_up_leaves_its_observation_absent(runs: dict[str, Rows], mode: str) -> None:
+    run, task = runs["no budget"], f"evaluate.expired.{mode}"
+    assert run.issues(task) == [("error", "evaluate", "evaluation_timeout")]
+    assert run.message(task) == "the evaluation budget of 0.5 s (evaluation_timeout_seconds) is used up"
+    assert (run.state(task), run.correct(task), run.retries(task)) == ("unavailable", None, [])
 
 
 @EVERY_CELL
@@ -158,9 +180,11 @@ def test_what_a_retry_resolved_is_only_in_the_history(
         assert (run.state(task), run.correct(task)) == (expected.state, expected.correct)
 
 
-@EVERY_ROW
-def test_avg_runs_the_other_attempt_whatever_happens(runs: dict[str, Rows], phase: str, what: str) -> None:
-    run, task, expected = runs["avg"], f"{phase}.{what}.none", TABLE[phase, what]
+@EVERY_CELL
+def test_avg_runs_the_other_attempt_whatever_happens(
+    runs: dict[str, Rows], phase: str, what: str, mode: str
+) -> None:
+    run, task, expected = runs["avg"], f"{phase}.{what}.{mode}", TABLE[phase, what]
     assert sorted(run.record(task)["attempts"]) == ["1", "2"]
     assert run.correct(task, 2) is True
     assert run.issues(task) == issue_of(phase, what)
@@ -169,11 +193,11 @@ def test_avg_runs_the_other_attempt_whatever_happens(runs: dict[str, Rows], phas
     assert run.retry_count(task, 2) == 0
 
 
-@EVERY_ROW
+@EVERY_CELL
 def test_pass_stops_at_a_success_and_a_fatal_attempt_is_not_made_good(
-    runs: dict[str, Rows], phase: str, what: str
+    runs: dict[str, Rows], phase: str, what: str, mode: str
 ) -> None:
-    run, task, expected = runs["pass"], f"{phase}.{what}.none", TABLE[phase, what]
+    run, task, expected = runs["pass"], f"{phase}.{what}.{mode}", TABLE[phase, what]
     solved_at_once = expected.correct is True
     assert sorted(run.record(task)["attempts"]) == (["1"] if solved_at_once else ["1", "2"])
     assert run.state(task) == ("invalidated" if expected.severity == FATAL else "evaluated")
@@ -181,7 +205,7 @@ def test_pass_stops_at_a_success_and_a_fatal_attempt_is_not_made_good(
 
 @pytest.mark.parametrize(
     ("name", "evaluated", "unavailable", "invalidated"),
-    [("no budget", 30, 9, 21), ("in vain", 30, 9, 21), ("resolved", 54, 6, 0), ("avg", 10, 3, 7), ("pass", 13, 0, 7)],
+    [("no budget", 33, 12, 21), ("in vain", 30, 9, 21), ("resolved", 54, 6, 0), ("avg", 30, 9, 21), ("pass", 39, 0, 21)],
 )  # fmt: skip
 def test_the_counts_are_those_of_the_rows(
     runs: dict[str, Rows], name: str, evaluated: int, unavailable: int, invalidated: int

@@ -59,6 +59,14 @@ class HarborParams(BenchmarkParams):
             raise ValueError(f"{value!r} must stay inside the repository")
         return value
 
+    @field_validator("git", "commit", "subdirectory")
+    @classmethod
+    def _fit_for_a_command(cls, value: str | None) -> str | None:
+        text = value or ""
+        if "\0" in text or text != text.encode("utf-8", "replace").decode():
+            raise ValueError(f"{value!r} holds what no argument of a command can")
+        return value
+
     @model_validator(mode="after")
     def _one_source(self) -> HarborParams:
         given = [name for name in ("path", "git", "registry") if getattr(self, name) is not None]

@@ -29,7 +29,7 @@ def read_config(folder: TaskFolder) -> TaskConfig:
     """``task.toml``. Raises ``InvalidTaskError``."""
     try:
         value = tomllib.loads(folder.text("task.toml"))
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # also int's own, of a number with thousands of digits
         raise InvalidTaskError(f"task.toml is not TOML: {error}") from None
     try:
         return TaskConfig.model_validate(value)

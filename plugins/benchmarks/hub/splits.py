@@ -70,7 +70,8 @@ def _configs(card: str) -> list[dict[str, Any]]:
     header = _CARD.match(card)
     try:
         value = yaml.safe_load(header[1]) if header else None
-    except (yaml.YAMLError, RecursionError):
+    # The reader raises int's, date's and its tables' own errors for scalars that are not what they say to be.
+    except (yaml.YAMLError, ValueError, LookupError, AttributeError, TypeError, RecursionError):
         return []
     configs = value.get("configs") if isinstance(value, dict) else None
     return [item for item in configs if isinstance(item, dict)] if isinstance(configs, list) else []

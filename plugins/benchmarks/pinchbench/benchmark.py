@@ -156,11 +156,12 @@ class PinchBench(Benchmark[PinchBenchParams]):
         root = self._root.resolve()
         for folder in (root / "assets", root / "fixtures", root):
             path = (folder / name).resolve()
-            if path.is_relative_to(root) and path.is_file():
-                try:
+            try:
+                if path.is_relative_to(root) and path.is_file():
                     return path.read_bytes()
-                except OSError as error:
-                    raise DatasetError(f"{place}: file {name!r} cannot be read: {error.strerror}") from None
+            except OSError as error:  # looking at a name that is too long raises, too
+                shown = name if len(name) <= 300 else f"{name[:300]}…"
+                raise DatasetError(f"{place}: file {shown!r} cannot be read: {error.strerror}") from None
         raise DatasetError(f"{place}: file {name!r} is not among the assets")
 
     async def prepare_task(

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from enum import StrEnum
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 import yaml
 from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
-    JsonValue,
     ValidationError,
     field_validator,
     model_validator,
@@ -84,7 +84,8 @@ class FrontMatter(BaseModel):
     workspace_files: list[WorkspaceFile] = Field(default_factory=list)
     grading_weights: GradingWeights = Field(default_factory=GradingWeights)
     multi_session: bool = False
-    sessions: JsonValue = None
+    sessions: Any = None
+    """Only whether there are any counts: to look into them would take as long as their author likes (YAML's aliases)."""
 
     @field_validator("workspace_files", mode="before")
     @classmethod
@@ -127,11 +128,13 @@ def _parsed(text: str, place: str) -> TaskFile:
     if found is None:
         raise DatasetError(f"{place} does not begin with front matter between lines '---'")
     try:
-        front = FrontMatter.model_validate(yaml.safe_load(found[1]))
-    except (yaml.YAMLError, RecursionError) as error:
-        raise DatasetError(f"{place}: the front matter is not YAML: {str(error).splitlines()[0]}") from None
+        front = FrontMatter.model_validate(_yaml(found[1], place))
     except ValidationError as error:
         raise DatasetError(describe_validation_error(error, FrontMatter, place)) from None
+    try:
+        front.model_dump_json(exclude={"sessions"})
+    except ValueError:  # YAML's \u escapes may stand for halves of characters
+        raise DatasetError(f"{place}: the front matter has text that is not Unicode") from None
     sections = _sections(text[found.end() :])
     task = TaskFile(
         front=front,
@@ -145,6 +148,16 @@ def _parsed(text: str, place: str) -> TaskFile:
     for problem in _problems(task):
         raise DatasetError(f"{place}: {problem}")
     return task
+
+
+def _yaml(text: str, place: str) -> object:
+    try:
+        return yaml.safe_load(text)
+    # Beside its own errors the reader raises those of int, float, date and its tables for scalars that say
+    # to be what they are not (2001-99-99, 0x_, !!bool x).
+    except (yaml.YAMLError, ValueError, LookupError, AttributeError, TypeError, RecursionError) as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise DatasetError(f"{place}: the front matter is not YAML: {reason[:300]}") from None
 
 
 def _problems(task: TaskFile) -> list[str]:

@@ -46,7 +46,7 @@ class Instance(BaseModel):
         if isinstance(value, str):
             try:
                 return json.loads(value)
-            except ValueError:
+            except (ValueError, RecursionError):
                 raise ValueError("is neither a list nor a list in JSON") from None
         return value
 

@@ -14,6 +14,7 @@ from agentcompass.contracts.environment import EnvironmentLostError
 from agentcompass.contracts.errors import StageFailure
 from agentcompass.contracts.issues import Issue, IssuePhase, Severity
 from agentcompass.contracts.phases import Phase
+from agentcompass.plugins.models import ModelResponse, require_output
 from agentcompass.plugins.models.failures import failure_for
 from agentcompass.plugins.models.retry import Fault, FaultKind
 
@@ -38,6 +39,13 @@ def no_status(kind: FaultKind) -> StageFailure:
 
 def named(severity: Severity, phase: IssuePhase, code: str) -> StageFailure:
     return StageFailure(Issue(severity=severity, phase=phase, code=code, message="said by its author"))
+
+
+def answered_nothing() -> StageFailure:
+    """What becomes of an answer without text or tool call, as the harnesses see it."""
+    with pytest.raises(StageFailure) as caught:
+        require_output(ModelResponse(content=" \n", model="m", stop_reason="stop"))
+    return caught.value
 
 
 def raised(
@@ -79,7 +87,7 @@ ROWS = [
     ("model unreadable", no_status(FaultKind.MALFORMED), Phase.RUN_HARNESS, ERROR, "run", "model_protocol_error"),
     ("model refuses the request", model(400), Phase.RUN_HARNESS, FATAL, "run", "model_request_rejected"),
     ("model refuses the input", model(413), Phase.RUN_HARNESS, ERROR, "run", "model_request_rejected"),
-    ("model answers nothing", named(ERROR, IssuePhase.RUN, "model_empty_output"), Phase.RUN_HARNESS, ERROR, "run", "model_empty_output"),
+    ("model answers nothing", answered_nothing(), Phase.RUN_HARNESS, ERROR, "run", "model_empty_output"),
     ("environment lost in the run", EnvironmentLostError("gone"), Phase.RUN_HARNESS, FATAL, "run", "environment_lost"),
     ("environment lost while judging", EnvironmentLostError("gone"), Phase.EVALUATE, FATAL, "evaluate", "environment_lost"),
     ("environment lost before closing", EnvironmentLostError("gone"), Phase.CLOSE_ENVIRONMENT, WARNING, "cleanup", "environment_lost"),
@@ -100,6 +108,9 @@ ROWS = [
     ("a refusal that the author calls a failed judge", raised(named(FATAL, IssuePhase.EVALUATE, "judge_failed"), model(403)), Phase.EVALUATE, FATAL, "evaluate", "judge_refused"),
     ("judge is down", model(502), Phase.EVALUATE, FATAL, "evaluate", "judge_failed"),
     ("judge refuses the input", model(400), Phase.EVALUATE, FATAL, "evaluate", "judge_failed"),
+    ("a partial result cannot be read", BOOM, Phase.SAVE_PARTIAL, FATAL, "collect", "internal_error"),
+    ("a partial result is saved too slowly", TimeoutError(), Phase.SAVE_PARTIAL, FATAL, "collect", "internal_error"),
+    ("environment lost while saving a partial result", EnvironmentLostError("gone"), Phase.SAVE_PARTIAL, FATAL, "collect", "environment_lost"),
     ("cleanup raises", BOOM, Phase.CLOSE_ENVIRONMENT, WARNING, "cleanup", "cleanup_failed"),
     ("cleanup takes too long", TimeoutError(), Phase.CLOSE_ENVIRONMENT, WARNING, "cleanup", "cleanup_failed"),
     ("an analyzer raises", BOOM, Phase.ANALYZE, WARNING, "evaluate", "internal_error"),

@@ -48,7 +48,9 @@ def parse(text: str) -> dict[str, Any]:
     try:
         value = yaml.safe_load(text)
         plain = _Copy().of(value, "")
-    except yaml.YAMLError as error:
+    # Beside its own errors the reader raises those of int, date and its tables for scalars that say to be
+    # what they are not (2001-99-99, 0x_, !!bool x).
+    except (yaml.YAMLError, ValueError, LookupError, AttributeError, TypeError) as error:
         raise ComposeError(f"it is not YAML: {' '.join(str(error).split())[:300]}") from None
     except RecursionError:
         raise ComposeError("it is nested too deeply") from None
