@@ -7,9 +7,8 @@ from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from typing import Any
 
-import yaml
-
 from ....contracts.errors import DatasetError
+from ...yaml_text import YamlTextError, read_yaml
 
 FORMATS = (".parquet", ".jsonl", ".jsonl.gz", ".json")
 """What can be read, the preferred ones first."""
@@ -69,9 +68,8 @@ def _configs(card: str) -> list[dict[str, Any]]:
     """Those in the card's header. One that cannot be read says nothing."""
     header = _CARD.match(card)
     try:
-        value = yaml.safe_load(header[1]) if header else None
-    # The reader raises int's, date's and its tables' own errors for scalars that are not what they say to be.
-    except (yaml.YAMLError, ValueError, LookupError, AttributeError, TypeError, RecursionError):
+        value = read_yaml(header[1]) if header else None
+    except YamlTextError:
         return []
     configs = value.get("configs") if isinstance(value, dict) else None
     return [item for item in configs if isinstance(item, dict)] if isinstance(configs, list) else []

@@ -7,7 +7,6 @@ from enum import StrEnum
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-import yaml
 from pydantic import (
     BaseModel,
     ConfigDict,
@@ -19,6 +18,7 @@ from pydantic import (
 
 from ....contracts.errors import DatasetError
 from ...params import describe_validation_error
+from ...yaml_text import YamlTextError, read_yaml
 
 _LARGEST_BYTES = 1024 * 1024
 _FRONT = re.compile(r"\A---\r?\n(.*?)\r?\n---\r?\n", re.DOTALL)
@@ -152,12 +152,9 @@ def _parsed(text: str, place: str) -> TaskFile:
 
 def _yaml(text: str, place: str) -> object:
     try:
-        return yaml.safe_load(text)
-    # Beside its own errors the reader raises those of int, float, date and its tables for scalars that say
-    # to be what they are not (2001-99-99, 0x_, !!bool x).
-    except (yaml.YAMLError, ValueError, LookupError, AttributeError, TypeError, RecursionError) as error:
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
-        raise DatasetError(f"{place}: the front matter is not YAML: {reason[:300]}") from None
+        return read_yaml(text)
+    except YamlTextError as error:
+        raise DatasetError(f"{place}: the front matter is not YAML: {error}") from None
 
 
 def _problems(task: TaskFile) -> list[str]:

@@ -14,7 +14,6 @@ from enum import StrEnum
 from importlib.resources import files as packaged
 from pathlib import Path
 
-import yaml
 from pydantic import Field, ValidationError, field_validator, model_validator
 
 from ....contracts.base import MAX_SECONDS, Contract
@@ -22,11 +21,13 @@ from ....contracts.errors import ConfigurationError
 from ....contracts.issues import Severity
 from ....contracts.request import ModelProtocol
 from ...params import describe_validation_error
+from ...yaml_text import YamlTextError, read_yaml
 from .mcp import McpDialect
 
 PLACEHOLDERS = frozenset(
     {"model", "base_url", "root_url", "api_key", "prompt", "prompt_file", "agent_dir", "run_dir", "workdir"}
 )
+
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -161,8 +162,8 @@ def load_description(agent: str | None, path: str | None) -> AgentDescription:
 
 def _parse(text: str, name: str) -> AgentDescription:
     try:
-        return AgentDescription.model_validate(yaml.safe_load(text))
-    except yaml.YAMLError as error:
+        return AgentDescription.model_validate(read_yaml(text))
+    except YamlTextError as error:
         raise ConfigurationError(f"description {name} is not YAML: {error}") from None
     except ValidationError as error:
         raise ConfigurationError(

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-import yaml
+from ....yaml_text import YamlTextError, read_yaml
 
 LARGEST_BYTES = 256 * 1024
 MOST_VALUES = 20_000
@@ -46,12 +46,9 @@ def parse(text: str) -> dict[str, Any]:
     if len(text.encode("utf-8", "surrogatepass")) > LARGEST_BYTES:
         raise ComposeError(f"it is larger than {LARGEST_BYTES} bytes")
     try:
-        value = yaml.safe_load(text)
-        plain = _Copy().of(value, "")
-    # Beside its own errors the reader raises those of int, date and its tables for scalars that say to be
-    # what they are not (2001-99-99, 0x_, !!bool x).
-    except (yaml.YAMLError, ValueError, LookupError, AttributeError, TypeError) as error:
-        raise ComposeError(f"it is not YAML: {' '.join(str(error).split())[:300]}") from None
+        plain = _Copy().of(read_yaml(text), "")
+    except YamlTextError as error:
+        raise ComposeError(f"it is not YAML: {error}") from None
     except RecursionError:
         raise ComposeError("it is nested too deeply") from None
     if not isinstance(plain, dict):
