@@ -87,6 +87,9 @@ async def test_a_note_that_hangs_does_not_keep_the_worker(monkeypatch: pytest.Mo
 
     async with guarded_loop(0.6, left.set):
         await call_hook(evaluate, blocks=left.wait)
+    for thread in threading.enumerate():
+        if thread.name == "loop guard tells":  # it would write into the log of the next test
+            await asyncio.to_thread(thread.join)
 
 
 async def test_a_loop_that_turns_is_left_alone(caplog: pytest.LogCaptureFixture) -> None:
