@@ -14,8 +14,10 @@ import contextvars
 import logging
 import os
 import platform
+import sys
 import threading
 from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from temporalio.exceptions import ApplicationError
@@ -55,12 +57,13 @@ class _Abandoned:
             return len(self._threads)
 
 
-_ABANDONED = _Abandoned()
+ABANDONED = _Abandoned()
+"""Of this process."""
 
 
 def abandoned_hooks() -> int:
     """How many hooks of this process were left to themselves in threads, and have not ended since."""
-    return _ABANDONED.count()
+    return ABANDONED.count()
 
 
 def raise_if_cancelled(error: BaseException) -> None:
@@ -70,8 +73,9 @@ def raise_if_cancelled(error: BaseException) -> None:
         raise error
 
 
-def _require_room() -> None:
-    count = _ABANDONED.count()
+def require_room() -> None:
+    """Raise ``ApplicationError`` (``hooks_do_not_end``) when so many threads were abandoned that none is started."""
+    count = ABANDONED.count()
     if count >= MOST_ABANDONED:
         raise ApplicationError(
             f"{count} hooks of worker process {os.getpid()} on {platform.node()} were cancelled and do not end; "
@@ -84,29 +88,39 @@ def _log_abandoned(name: str) -> None:
     _log.warning("%s does not end although it was cancelled; it is left to itself", name)
 
 
-_in_loop: dict[asyncio.Task[Any], tuple[str, Callable[[], None]]] = {}
-"""Hooks that run in an event loop, and who is to hear when one of them blocks it."""
-
-
 def _nobody() -> None:
     pass
 
 
-def note_blocking_hook(loop: asyncio.AbstractEventLoop) -> str:
-    """Tell whoever called the hook that is running in ``loop`` right now, from another thread, that it blocks.
+@dataclass(frozen=True)
+class RunningHook:
+    """A hook that was called in an event loop."""
 
-    Returns the hook's name, empty when what runs is no hook.
+    name: str
+    blocks: Callable[[], None]
+    """Tells whoever called it that it blocks that loop. May itself block: it writes to a disk."""
+
+
+_RUNNING: contextvars.ContextVar[RunningHook] = contextvars.ContextVar("running_hook")
+"""What a hook starts (``gather``, a ``TaskGroup``, callbacks) runs in a copy of its context, and belongs to it."""
+
+
+def hook_running_in(loop_thread: int) -> RunningHook | None:
+    """The hook that the event loop of a thread (``threading.get_ident``) is in right now, asked from another thread.
+
+    ``None`` when what runs there belongs to no hook.
     """
-    task = asyncio.current_task(loop)
-    found = _in_loop.get(task) if task is not None else None
-    if found is None:
-        return ""
-    name, blocks = found
-    try:
-        blocks()
-    except OSError as error:
-        _log.warning("it is not noted that %s blocks its worker: %s", name, error)
-    return name
+    frame = sys._current_frames().get(loop_thread)
+    found = None
+    while frame is not None:
+        # Each step of a task and each callback is run by a handle, in the context it was made in. Tasks themselves
+        # tell theirs from Python 3.12 on only, and callbacks have none.
+        if frame.f_code is asyncio.Handle._run.__code__:
+            handle = frame.f_locals.get("self")  # it forgets itself at its end
+            found = None if handle is None else handle._context.get(_RUNNING)
+            break
+        frame = frame.f_back
+    return found
 
 
 async def call_hook(
@@ -180,9 +194,9 @@ class _TaskCall(_Call[T]):
         self._blocks = blocks
 
     def start(self) -> asyncio.Future[None]:
-        self._task = asyncio.create_task(self._run())
-        _in_loop[self._task] = (getattr(self._hook, "__name__", "a hook"), self._blocks)
-        self._task.add_done_callback(lambda task: _in_loop.pop(task, None))
+        context = contextvars.copy_context()
+        context.run(_RUNNING.set, RunningHook(getattr(self._hook, "__name__", "a hook"), self._blocks))
+        self._task = asyncio.create_task(self._run(), context=context)
         return self._task
 
     def cancel(self) -> None:
@@ -196,7 +210,7 @@ class _ThreadCall(_Call[T]):
         self._caller = asyncio.get_running_loop()
         self._done: asyncio.Future[None] = self._caller.create_future()
         self._inner: tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]] | None = None
-        _require_room()
+        require_room()
         context = contextvars.copy_context()
         name = f"hook {getattr(self._hook, '__name__', '')}"
         # A daemon: neither draining nor the end of the process waits for it.
@@ -205,8 +219,8 @@ class _ThreadCall(_Call[T]):
         return self._done
 
     def abandon(self) -> None:
-        _ABANDONED.add(self._thread)
-        _log.warning("%d hooks of this worker do not end", _ABANDONED.count())
+        ABANDONED.add(self._thread)
+        _log.warning("%d hooks of this worker do not end", ABANDONED.count())
 
     def cancel(self) -> None:
         """Cancels what the hook awaits, if it awaits anything."""

@@ -118,7 +118,9 @@ class PhaseLimit:
             await asyncio.sleep(POLL_SECONDS)
             if self._timeout.expired():
                 return
-            if self._decided():
+            end = await asyncio.to_thread(self._scope.operator_end)  # disks may hang
+            if end is not None and not self._timeout.expired():
+                self._end = end
                 self._timeout.reschedule(self._loop.time())
                 return
 

@@ -21,6 +21,7 @@ from .boundary import activity_boundary
 from .classification import diagnostics_of
 from .context import MAX_UNCHARGED_SECONDS
 from .planner import guarded, plan_attempt
+from .planning import planned
 from .reuse import resumes_evaluation
 from .services import RequestComponents, Services, build_environment
 from .store import EventSource, run_log_scope, task_digest
@@ -63,11 +64,9 @@ class PlanAttempt:
             ]
             execution = store.execution(ExecutionRef(**input.model_dump()))
             try:
-                plan = self._plan(components, task, input.attempt)
-                steps = [
-                    self._plan(components, step_of(task, number), input.attempt)
-                    for number in range(1, len(task.steps) + 1)
-                ]
+                plan, *steps = await planned(
+                    components, functools.partial(self._plans, components, task, input.attempt)
+                )
             except StageFailure as error:
                 execution.add_diagnostics(diagnostics_of(error))
                 await open_progress(input.run_dir).emit(started)
@@ -110,6 +109,11 @@ class PlanAttempt:
         if pooled:
             self._services.pools.found.set()
         return pooled
+
+    def _plans(self, components: RequestComponents, task: TaskSpec, attempt: int) -> list[ExecutionPlan]:
+        """Of the task, and of each of its steps."""
+        steps = (step_of(task, number) for number in range(1, len(task.steps) + 1))
+        return [self._plan(components, each, attempt) for each in (task, *steps)]
 
     def _plan(self, components: RequestComponents, task: TaskSpec, attempt: int) -> ExecutionPlan:
         plan, request = plan_attempt(components, task, attempt), components.request

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from contextvars import ContextVar
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
@@ -35,6 +36,9 @@ from .services import RequestComponents
 
 T = TypeVar("T")
 PlanT = TypeVar("PlanT", bound=BaseModel)
+
+PLANNING: ContextVar[str] = ContextVar("planning")
+"""Whose hook plans right now: who is to blame when it does not end."""
 
 
 def plan_attempt(components: RequestComponents, task: TaskSpec, attempt: int) -> ExecutionPlan:
@@ -73,6 +77,7 @@ def _applied(
 
 def guarded(owner: str, call: Callable[[], T]) -> T:
     """Call a planning hook; whatever it raises costs this task only, and names ``owner``."""
+    PLANNING.set(owner)
     try:
         return call()
     except (Exception, SystemExit) as error:  # extension code may raise anything

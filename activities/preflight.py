@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import os
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from .classification import describe
 from .heartbeat import heartbeating
 from .hook_calls import call_hook
 from .network_checks import network_problems, variables_problem
+from .own_thread import LeftBehindError, in_own_thread
 from .reuse import find_source
 from .services import RequestComponents, Services, build_components, resolve_secret, resolve_variables
 
@@ -52,7 +54,7 @@ class Preflight:
             registry = self._services.registry(request)
             components = build_components(request, registry)
             select_analyzers(request, registry)
-            report.problems += [where + text for text in combination_problems(components)]
+            report.problems += [where + text for text in await _checked_combination(components)]
             report.problems += [where + text for text in await asyncio.to_thread(missing_data, components)]
             unenforceable = policy_problems(components)
             report.problems += [where + text for text in unenforceable]
@@ -101,6 +103,13 @@ def missing_data(components: RequestComponents) -> list[str]:
         for name, path in given.items()
         if isinstance(path, str) and path and not Path(path).exists()
     ]
+
+
+async def _checked_combination(components: RequestComponents) -> list[str]:
+    try:
+        return await in_own_thread(functools.partial(combination_problems, components), "supports")
+    except LeftBehindError as error:
+        return [f"harness {components.request.harness.id!r} cannot be used here: {error}"]
 
 
 def combination_problems(components: RequestComponents) -> list[str]:

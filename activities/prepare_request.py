@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import logging
 import os
 import socket
@@ -40,6 +41,7 @@ from .classification import describe
 from .heartbeat import heartbeating
 from .hook_calls import call_hook
 from .metrics import unplaced_categories
+from .own_thread import LeftBehindError, in_own_thread
 from .reuse import ReuseReport, ReuseSource, find_source, settled_source, take_over
 from .save import success_reader
 from .services import RequestComponents, Services, build_components
@@ -266,8 +268,11 @@ async def load_tasks(components: RequestComponents) -> list[TaskSpec]:
         raise DatasetError(f"{name} could not load its tasks: {describe(error)}") from error
     if not selected:
         raise DatasetError(f"{name} has no task to run" + (" after selection" if tasks else ""))
-    check_categories(benchmark, selected, name)
-    check_harness(components, selected)
+    try:
+        await in_own_thread(functools.partial(check_categories, benchmark, selected, name), "aggregation")
+        await in_own_thread(functools.partial(check_harness, components, selected), "task_problem")
+    except LeftBehindError as error:
+        raise UsageError(f"{name} with harness {request.harness.id!r}: {error}") from error
     return selected
 
 

@@ -62,6 +62,8 @@ class RequestComponents:
     recipes: list[Recipe[Any]] = field(default_factory=list)
     settings_digest: str = ""
     """Of ``reuse/settings.py``, once somebody asked for it."""
+    unended_plans: int = 0
+    """How many plans of this request were left behind in this process."""
 
     @property
     def harness_free(self) -> HarnessFreeBenchmark[Any]:

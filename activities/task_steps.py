@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 
 from pydantic import JsonValue
 
@@ -19,6 +20,7 @@ from ..contracts.result import (
 )
 from ..contracts.task import TaskSpec
 from .metrics import check_metrics
+from .own_thread import in_own_thread
 from .phase import PhaseScope
 from .results import checked_result, of_type
 from .store import RunStore
@@ -57,16 +59,18 @@ def diagnostics_of(store: RunStore, ref: ExecutionRef, task: TaskSpec) -> str:
 async def conclude_step(scope: PhaseScope, scored: RunResult) -> bool:
     """Whether no step follows the one that was scored; then the whole task is scored, too, and stored.
 
-    Raises what the benchmark raises.
+    Raises what the benchmark raises, and ``LeftBehindError`` when it does not end.
     """
     task, number, benchmark = scope.whole_task, scope.ref.step, scope.components.benchmark
     if number < len(task.steps):
-        reason = benchmark.stops_after_step(task, number, scored)
+        stops = functools.partial(benchmark.stops_after_step, task, number, scored)
+        reason = await in_own_thread(stops, "stops_after_step")
         if not reason:
             return False
         scope.context.log.info("no step follows %s: %s", task.steps[number - 1].task_id, reason)
     results = await asyncio.to_thread(_results_of, scope.store, scope.ref, task)
-    combined = benchmark.combine_steps(task, results, _together(task, results))
+    combine = functools.partial(benchmark.combine_steps, task, results, _together(task, results))
+    combined = await in_own_thread(combine, "combine_steps")
     whole = of_type(RunResult, combined, "combine_steps")
     valid, issues = check_metrics(whole.metrics, benchmark.metric_contract)
     whole = checked_result(whole.model_copy(update={"metrics": valid}), "combine_steps").with_issues(issues)

@@ -43,25 +43,18 @@ def settings_of(components: RequestComponents, request: RunRequest | None = None
     Defaults are filled in, so that writing one down changes nothing. Addresses, keys, retries, time limits and the
     choice of tasks are left out.
     """
-    request = request or components.request
-    benchmark, harness = components.benchmark, components.harness
-    selection = {*BenchmarkParams.model_fields, *local_path_fields(type(benchmark.params))}
-    parts: dict[str, Mapping[str, Any]] = {
-        "model.params": _model_params(request.model),
-        "benchmark.params": {
-            name: value
-            for name, value in _filled(type(benchmark.params), request.benchmark.params).items()
-            if name not in selection
-        },
-        "harness.params": _filled(type(harness.params), request.harness.params) if harness else {},
-    }
+    parts = _parts(components, request or components.request, defaults=True)
     return {name: value for prefix, part in parts.items() for name, value in _flat(prefix, part)}
 
 
 def settings_digest(components: RequestComponents) -> str:
-    """sha256 (hex) of :func:`settings_of`; made once."""
+    """sha256 (hex) of what differs from the defaults among the settings of :func:`settings_of`; made once.
+
+    Not of the defaults: a version with one more of them makes nothing that was done before "other settings".
+    """
     if not components.settings_digest:
-        text = json.dumps(settings_of(components), sort_keys=True, separators=(",", ":"))
+        settings = _to_the_point(_parts(components, components.request, defaults=False))
+        text = json.dumps(settings, sort_keys=True, separators=(",", ":"))
         components.settings_digest = hashlib.sha256(text.encode()).hexdigest()
     return components.settings_digest
 
@@ -75,23 +68,52 @@ def differences(there: Settings, here: Settings) -> list[str]:
     ]
 
 
-def _model_params(spec: ModelSpec) -> Mapping[str, Any]:
+def _parts(
+    components: RequestComponents, request: RunRequest, *, defaults: bool
+) -> dict[str, Mapping[str, Any]]:
+    benchmark, harness = components.benchmark, components.harness
+    selection = {*BenchmarkParams.model_fields, *local_path_fields(type(benchmark.params))}
+    params = _dumped(type(benchmark.params), request.benchmark.params, defaults=defaults)
+    return {
+        "model.params": _model_params(request.model, defaults=defaults),
+        "benchmark.params": {name: value for name, value in params.items() if name not in selection},
+        "harness.params": _dumped(type(harness.params), request.harness.params, defaults=defaults)
+        if harness
+        else {},
+    }
+
+
+def _model_params(spec: ModelSpec, *, defaults: bool) -> Mapping[str, Any]:
     try:
-        return parse_model_params(spec).model_dump(mode="json", exclude_none=True)
+        return parse_model_params(spec).model_dump(mode="json", exclude_defaults=not defaults)
     except ConfigurationError:
         return spec.params  # of a harness that calls no model, or has parameters of its own
 
 
-def _filled(model: type[BaseModel], params: Mapping[str, JsonValue]) -> Mapping[str, Any]:
+def _dumped(model: type[BaseModel], params: Mapping[str, JsonValue], *, defaults: bool) -> Mapping[str, Any]:
     try:
-        return model.model_validate(params).model_dump(mode="json", warnings=False)
+        found = model.model_validate(params)
     except ValidationError:
         return params  # of an older version of the component
+    return found.model_dump(mode="json", warnings=False, exclude_defaults=not defaults)
+
+
+def _is_beside(key: str) -> bool:
+    return key in _BESIDE_THE_POINT or key.endswith(_TIME_LIMIT)
+
+
+def _to_the_point(value: Mapping[str, Any]) -> dict[str, Any]:
+    """As nested as it is: also an empty mapping, or a null, is something else than a default."""
+    return {
+        key: _to_the_point(item) if isinstance(item, Mapping) else item
+        for key, item in value.items()
+        if not _is_beside(key)
+    }
 
 
 def _flat(prefix: str, value: Mapping[str, Any]) -> Iterator[tuple[str, JsonValue]]:
     for key, item in value.items():
-        if key in _BESIDE_THE_POINT or key.endswith(_TIME_LIMIT):
+        if _is_beside(key):
             continue
         if isinstance(item, Mapping):
             yield from _flat(f"{prefix}.{key}", item)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from pathlib import Path
 
 import pytest
@@ -62,6 +63,23 @@ async def test_a_decision_ends_the_block_and_is_an_error_beside_what_is_left(sco
         "code": "ended_by_operator",
         "message": "run_harness was ended by an operator: enough",
     }
+
+
+async def test_a_disk_that_hangs_does_not_hold_up_the_event_loop(scope: Scope) -> None:
+    limit, reading, let_go = PhaseLimit(scope, 3600), threading.Event(), threading.Event()
+
+    def hang() -> OperatorEnd:
+        reading.set()
+        assert let_go.wait(60)
+        return ENOUGH
+
+    with pytest.raises(TimeoutError):
+        async with limit:
+            scope.operator_end = hang  # type: ignore[method-assign]
+            assert await asyncio.to_thread(reading.wait, 60)
+            let_go.set()  # only a loop that turns comes here
+            await asyncio.Event().wait()
+    assert limit.issue is not None
 
 
 async def test_what_was_ended_before_does_not_begin(scope: Scope) -> None:
