@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import CommandLine, Ended, Running, wait_for
+from command_line import CommandLine, Ended, Running, kill_and_wait, wait_for
 from run_directory import assert_progress_is_whole, events
 from temporalio.client import Client
 
@@ -141,6 +141,25 @@ def test_a_stop_during_the_last_analysis_ends_the_analysis_and_not_the_run(comma
     assert json.loads((run_dir / "run_info.json").read_bytes())["status"] == "completed"
     assert len(records(run_dir)) == 3
     assert not (run_dir / "analysis_summary.json").exists()
+
+
+def test_a_worker_killed_during_an_analysis_costs_no_attempt_and_no_finding(
+    command_line: CommandLine,
+) -> None:
+    gate, config = command_line.folder / "gate", command_line.folder / "quick.yaml"
+    config.write_text("runtime: {heartbeat_timeout_seconds: 4}\n")
+    analysis = params(waiting={"file": str(gate)})
+    running = start(command_line, "--analysis-params", analysis, "--config", str(config), tasks=3)
+    wait_for("the analyzer", Path(f"{gate}.begun").exists)
+    wait_for("the records of all tasks", lambda: _are_recorded(command_line, 3))
+    [run_dir] = command_line.run_dirs
+    before = without_analysis(run_dir)
+    kill_and_wait(running.worker_pid)
+    gate.touch()
+    running.wait().expect(0)
+    assert without_analysis(run_dir) == before
+    assert all("waiting" in record["analysis_result"] for record in records(run_dir).values())
+    assert sum(event["event"] == "attempt_started" for event in events(run_dir)) == 3
 
 
 def test_an_analysis_afterwards_goes_into_a_copy(command_line: CommandLine) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from command_line import CommandLine, wait_for
+from command_line import CommandLine, kill_and_wait, wait_for
 from model_answers import Reply
 from model_server import ModelServer
 from run_directory import events
@@ -13,7 +13,9 @@ TASKS = [{"id": f"q{number}", "question": f"{number} + 1?", "answer": "ok"} for 
 NO_CREDIT = Reply(status=429, code="insufficient_quota", message="no credit left")
 
 
-async def _paused_and_resumed(cli: CommandLine, server: ModelServer, *, mend: str) -> None:
+async def _paused_and_resumed(
+    cli: CommandLine, server: ModelServer, *, mend: str, kill: bool = False
+) -> None:
     running = await asyncio.to_thread(
         cli.start,
         *("run", "qa", "openai_chat", "m", "--benchmark-params", cli.dataset(TASKS)),
@@ -31,6 +33,11 @@ async def _paused_and_resumed(cli: CommandLine, server: ModelServer, *, mend: st
     assert f"HTTP {429 if mend == 'credit' else 401} from 127.0.0.1: " in told
     assert "wrong-key-0123456789" not in told
     assert 1 <= len(server.calls) <= 2  # what ran already; nothing was started after the refusal
+    if kill:
+        asked = len(server.calls)
+        await asyncio.to_thread(kill_and_wait, running.worker_pid)
+        await asyncio.to_thread(wait_for, "the same from another worker", paused)
+        assert len(server.calls) == asked
     if mend == "credit":
         server.script("", Reply("ok"))
     key = {"THE_KEY": "right-key-0123456789"}
@@ -48,6 +55,11 @@ async def test_a_refused_key_pauses_the_run_and_resume_goes_on_with_the_new_one(
 ) -> None:
     async with ModelServer(api_key="right-key-0123456789") as server:
         await _paused_and_resumed(command_line, server, mend="key")
+
+
+async def test_a_worker_killed_in_the_pause_changes_nothing(command_line: CommandLine) -> None:
+    async with ModelServer(api_key="right-key-0123456789") as server:
+        await _paused_and_resumed(command_line, server, mend="key", kill=True)
 
 
 async def test_an_exhausted_account_pauses_the_run_until_there_is_credit(command_line: CommandLine) -> None:
