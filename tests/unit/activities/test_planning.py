@@ -101,7 +101,7 @@ async def test_without_room_a_request_whose_plans_hang_fails_and_another_one_is_
 ) -> None:
     monkeypatch.setattr(hook_calls, "MOST_ABANDONED", abandoned_hooks() + 1)
     hanging = components_with()
-    with pytest.raises(StageFailure, match="the attempt could not plan"):
+    with pytest.raises(StageFailure, match="could not plan: planning did not end within"):
         await planned(hanging, let_go.wait)
     with pytest.raises(StageFailure, match="it is not planned: 1 others of this run did not end"):
         await planned(hanging, lambda: "planned")
