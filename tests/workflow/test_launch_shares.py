@@ -151,31 +151,6 @@ async def test_nonsense_limits_are_dropped(client: Client, nonsense: Any) -> Non
         assert (await handle.result()).status == "completed"
 
 
-async def told(gate: Gate) -> bool:
-    return gate.cancelled == 2
-
-
-@pytest.mark.parametrize("which", ["one", "two", "three"])
-async def test_cancelling_one_request_leaves_the_others(client: Client, which: str) -> None:
-    fakes = Requests(["a", "b"], held="one two")
-    async with stage(client, fakes) as scene:
-        handle = await scene.launch(*named("one", "two", "three"), task_concurrency=2)
-        await until(lambda: standing(fakes, one=2))
-        await handle.signal(CANCEL_REQUEST_SIGNAL, args=[which, "not needed"])
-        await handle.signal(CANCEL_REQUEST_SIGNAL, args=[which, "twice"])
-        await handle.signal(CANCEL_REQUEST_SIGNAL, "unknown")
-        if which == "one":  # what happens when they end in this very moment: docs/status.md
-            await until(lambda: told(fakes.gate("one")))
-        for request in ("one", "two"):
-            fakes.gate(request).opened.set()
-        result = await handle.result()
-    states = {item.key: item.status for item in result.requests}
-    assert states == {"one": "completed", "two": "completed", "three": "completed", which: "cancelled"}
-    assert result.status == "partial_failure"
-    [cancelled] = [item for item in result.requests if item.key == which]
-    assert cancelled.error == "not needed"
-
-
 async def test_a_cancelled_request_that_waits_is_over_at_once(client: Client) -> None:
     fakes = Requests(["a", "b"], held="one")
     async with stage(client, fakes) as scene:
