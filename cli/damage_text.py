@@ -13,9 +13,14 @@ MAX_DAMAGED = 10
 
 
 def damage_line(found: DamagedRecord) -> str:
-    """One line, fit for a terminal."""
-    whose = f"the record of task {one_line(found.task_id, 80)!r}" if found.task_id else "the task list"
-    return f"{whose} cannot be read: {one_line(found.reason, 300)}"
+    """One line, fit for a terminal: what cannot be read, why, and what mends it."""
+    reason = one_line(found.reason, 300)
+    if not found.task_id:
+        return f"the task list cannot be read: {reason}"
+    return (
+        f"the record of task {one_line(found.task_id, 80)!r} cannot be read: {reason}; "
+        "`agentcompass run … --reuse` executes the task again"
+    )
 
 
 def tell_damage(damaged: Sequence[DamagedRecord]) -> int:

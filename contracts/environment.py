@@ -23,12 +23,6 @@ Command = str | Sequence[str]
 """A string goes to ``sh -c``; a sequence is executed as it is."""
 
 
-class Placement(Contract):
-    """Where an environment can be used from: any worker, or only workers of one host."""
-
-    host_bound: bool = False
-
-
 class EnvironmentCapabilities(Contract):
     """What a provider can enforce; a request that needs more is refused at preflight."""
 

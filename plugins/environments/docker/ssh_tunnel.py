@@ -13,6 +13,7 @@ import subprocess
 import tempfile
 import threading
 from pathlib import Path
+from typing import IO
 from urllib.parse import urlsplit
 
 from ....contracts.errors import ServiceUnreachableError, UsageError
@@ -91,7 +92,7 @@ class SshTunnel:
         self._process = process
 
 
-def _drain(stream) -> None:  # type: ignore[no-untyped-def]
+def _drain(stream: IO[bytes]) -> None:
     """Read to the end, so that nobody waits for a reader."""
     with contextlib.suppress(OSError, ValueError):
         while stream.read(4096):

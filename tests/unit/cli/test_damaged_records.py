@@ -92,6 +92,7 @@ def test_every_command_names_the_damaged_record_and_ends_with_1(
     told = capsys.readouterr()
     [line] = [line for line in told.err.splitlines() if "Not passed" in line]
     assert "the record of task 'torn' cannot be read: details/torn.json: " in line
+    assert line.endswith("; `agentcompass run … --reuse` executes the task again")
     assert str(folder) not in line
     assert "Error" not in told.err
     assert told.out
