@@ -120,5 +120,6 @@ async def test_a_pool_that_continues_as_new_loses_no_lease_and_has_no_place_twic
         await current.signal(POOL_LIMITS_SIGNAL, PoolChange(capacity=0))
         await current.result()
         runs = [item async for item in connection.client.list_workflows(f"WorkflowId = '{pool.id}'")]
-    assert (taken, most) == (80, 4)
+    assert taken == 80
+    assert 1 <= most <= 4  # how many meet inside depends on the machine
     assert len(runs) > 2

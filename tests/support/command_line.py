@@ -224,6 +224,7 @@ class CommandLine:
             if "run_info.json" in files:
                 found.append(Path(folder))
                 below.clear()
+            below[:] = [name for name in below if not name.startswith(".")]  # a run's own state has one, too
         return sorted(found)
 
     @property

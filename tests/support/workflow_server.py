@@ -266,7 +266,7 @@ def run_request(name: str = "one", **execution: Any) -> RunRequest:
     )
 
 
-async def until(condition: Callable[[], Awaitable[bool]], seconds: float = 10.0) -> None:
+async def until(condition: Callable[[], Awaitable[bool]], seconds: float = 60.0) -> None:
     """Wait for something that can only be asked for, such as a query or a description."""
     async with asyncio.timeout(seconds):
         while not await condition():  # noqa: ASYNC110  # the server tells nobody of its own accord

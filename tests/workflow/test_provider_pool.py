@@ -193,7 +193,7 @@ async def test_a_place_of_an_attempt_that_is_gone_comes_free(client: Client, mon
         await held.reached.wait()
         assert await pool.acquire_now("gone") is not None
         await pool.acquire("gone-too")
-        granted = await asyncio.wait_for(Places(client).take(pool.provider, request(waits.id)), 30)
+        granted = await asyncio.wait_for(Places(client).take(pool.provider, request(waits.id)), 60)
         assert granted is not None and (await pool.status()).waiting == {}
         held.opened.set()
         await waits.result()
@@ -216,7 +216,7 @@ async def test_who_waits_for_a_pool_that_is_terminated_goes_on_without_it(
         waiting = asyncio.create_task(Places(client).take(pool.provider, request("b")))
         await until(lambda: somebody_waits(pool))
         await pool.handle.terminate()
-        assert await asyncio.wait_for(waiting, 30) is None
+        assert await asyncio.wait_for(waiting, 60) is None
 
 
 async def somebody_waits(pool: Pool) -> bool:
@@ -231,7 +231,7 @@ async def test_who_waits_asks_again_where_the_pool_forgot_it(client: Client, mon
         waiting = asyncio.create_task(Places(client).take(pool.provider, request("b")))
         await until(lambda: somebody_waits(pool))
         await pool.handle.signal(GONE_SIGNAL, args=["a", "b"])
-        granted = await asyncio.wait_for(waiting, 30)
+        granted = await asyncio.wait_for(waiting, 60)
     assert granted is not None
 
 

@@ -107,7 +107,7 @@ async def test_waiting_and_blocked_attempts_are_carried_over(client: Client) -> 
         gate.opened.set()
         await handle.signal(RESUME_SIGNAL)
         # Not result(): when a signal meets a continue-as-new, this server forgets to write its event.
-        await until(lambda: is_over(handle), seconds=20)
+        await until(lambda: is_over(handle))
     assert [final.status for final in fakes.inputs(FINALIZE_REQUEST)] == ["completed"]
     assert attempts_saved(fakes) == {(task, 1): 1 for task in TASKS[:6]}
     retries = {saved.ref.task_id: (saved.ref.execution, saved.retry_count) for saved in fakes.saved}

@@ -37,11 +37,10 @@ def test_at_the_deadline_of_a_launch_no_container_is_left_and_every_request_has_
     running.wait().expect(1)
 
     assert containers_of(client, launch=launch) == []
-    states = {
-        path.parent.name: json.loads(path.read_bytes())["status"]
-        for path in command_line.results.rglob("run_info.json")
-    }
-    assert sorted(states.values()) == ["timed_out", "timed_out"]
+    states = [
+        json.loads((run_dir / "run_info.json").read_bytes())["status"] for run_dir in command_line.run_dirs
+    ]
+    assert states == ["timed_out", "timed_out"]
     [summary] = command_line.results.rglob("launch_summary.json")
     assert json.loads(summary.read_bytes())["status"] == "timed_out"
     wait_for("the worker's leaving", lambda: not processes_of(command_line.home))

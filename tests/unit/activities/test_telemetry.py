@@ -127,7 +127,7 @@ async def test_environments_are_counted_at_the_provider_and_failures_do_not_end_
         environments_used={"local": local, "unable": unable, "shared": shared},
     )
     counting = asyncio.create_task(keep_counting(services, seconds=0.01))
-    await asyncio.wait_for(asyncio.gather(local.asked.wait(), shared.asked.wait()), 10)
+    await asyncio.wait_for(asyncio.gather(local.asked.wait(), shared.asked.wait()), 60)
     await asyncio.sleep(0)
     counting.cancel()
     found = recorded()

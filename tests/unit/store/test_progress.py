@@ -120,7 +120,7 @@ async def test_snapshot_is_written_soon_after_the_last_event_without_a_flush(run
         while (snapshot := read_snapshot(run_dir)) is None or snapshot.last_seq < 2:  # noqa: ASYNC110
             await asyncio.sleep(0.02)
 
-    await asyncio.wait_for(until_written(), 10)
+    await asyncio.wait_for(until_written(), 60)
     await writer.close()
 
 
