@@ -24,6 +24,7 @@ from .heartbeat import heartbeating
 from .hook_calls import call_hook
 from .network_checks import network_problems, variables_problem
 from .own_thread import LeftBehindError, in_own_thread
+from .request_endpoints import request_endpoints
 from .reuse import find_source
 from .services import RequestComponents, Services, build_components, resolve_secret, resolve_variables
 
@@ -53,6 +54,7 @@ class Preflight:
         try:
             registry = self._services.registry(request)
             components = build_components(request, registry)
+            report.endpoints.append(request_endpoints(components))
             select_analyzers(request, registry)
             report.problems += [where + text for text in await _checked_combination(components)]
             report.problems += [where + text for text in await asyncio.to_thread(missing_data, components)]

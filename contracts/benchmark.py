@@ -143,6 +143,9 @@ def overrides_collection(benchmark: Benchmark[Any]) -> bool:
 class HarnessFreeBenchmark(Benchmark[ParamsT]):
     """A benchmark that runs its tasks itself; its requests use harness ``none``."""
 
+    uses_model: ClassVar[bool] = True
+    """False when ``run_task`` calls no model: then no refused account of a model pauses its requests."""
+
     @abc.abstractmethod
     async def run_task(
         self,

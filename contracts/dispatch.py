@@ -7,7 +7,7 @@ may be using counts as used.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from pydantic import Field
 
@@ -58,6 +58,8 @@ class Share(Contract):
     unheard: list[Allowance] = Field(default_factory=list)
     """Allowances that it may not know of yet and may use when they arrive; each is less than the one before."""
     ended: bool = False
+    held: bool = False
+    """True while an endpoint refuses its account: it keeps what runs, and would use no further slot."""
 
     @property
     def current(self) -> int:
@@ -90,12 +92,19 @@ class Share(Contract):
     @property
     def wanted(self) -> int:
         """Slots that it could use, as far as it is known."""
-        return 0 if self.ended or self.demand is None else self.demand.wanted
+        if self.ended or self.demand is None:
+            return 0
+        return self.demand.taken if self.held else self.demand.wanted
+
+    @property
+    def pending(self) -> int:
+        """Attempts that it could start now, as far as it is known."""
+        return 0 if self.ended or self.held or self.demand is None else self.demand.pending
 
     @property
     def drained(self) -> bool:
         """True when it has no attempt left to start."""
-        return self.ended or (self.demand is not None and self.demand.pending == 0)
+        return self.ended or (self.demand is not None and self.pending == 0)
 
 
 def allocate(limit: int, provider_limits: Mapping[str, int], shares: Sequence[Share]) -> list[int]:
@@ -137,7 +146,7 @@ def may_prepare_next(limit: int, shares: Sequence[Share]) -> bool:
     to start than there are slots.
     """
     living = [share for share in shares if not share.ended]
-    return sum(share.demand.pending for share in living if share.demand is not None) < limit and all(
+    return sum(share.pending for share in living) < limit and all(
         share.demand is not None for share in living
     )
 
@@ -167,18 +176,25 @@ def is_news(last: Demand | None, now: Demand, heard: Allowance) -> bool:
 class Holding:
     """A request's side: its slots, what it heard, and what it told."""
 
-    def __init__(self, heard: Allowance, slots: int, told: Demand | None = None) -> None:
+    def __init__(self, heard: Allowance, slots: int, told: Demand | None = None, promised: int = 0) -> None:
         self.heard = heard
         self.slots = slots
         self.told = told
+        self.promised = promised
+        """The most slots of any allowance that came since something was told: so many it may use, for all the launch knows."""
 
     def hear(self, allowance: Allowance) -> None:
         """Take an allowance; one that was overtaken is dropped."""
+        self.promised = max(self.promised, allowance.slots)
         if allowance.number > self.heard.number:
             self.heard, self.slots = allowance, allowance.slots
 
-    def tell(self, pending: int, taken: int) -> Demand | None:
-        """What the launch has to hear now, if anything; slots that are of no use are given back with it."""
+    def tell(self, pending: int, taken: int, *, answers: Callable[[], bool] = lambda: True) -> Demand | None:
+        """What the launch has to hear now, if anything; slots that are of no use are given back with it.
+
+        Slots that were taken back before they could be used are told, too, when ``answers`` agrees: the launch gives
+        them to nobody else before it hears that.
+        """
         pending = min(pending, self.heard.limit)
         demand = Demand(
             number=self.heard.number,
@@ -186,10 +202,15 @@ class Holding:
             taken=taken,
             slots=min(self.slots, taken + pending),
         )
-        if not is_news(self.told, demand, self.heard):
+        if not is_news(self.told, demand, self.heard) and not (self._owes_answer(demand) and answers()):
             return None
-        self.slots, self.told = demand.slots, demand
+        self.slots, self.told, self.promised = demand.slots, demand, 0
         return demand
+
+    def _owes_answer(self, now: Demand) -> bool:
+        last = self.told or Demand()
+        counted = max(last.taken, last.slots, self.heard.slots)
+        return self.promised > max(counted, now.taken, now.slots)
 
 
 def allowances(limit: int, provider_limits: Mapping[str, int], shares: Sequence[Share]) -> list[int]:

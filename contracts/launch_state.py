@@ -8,6 +8,7 @@ from pydantic import Field
 
 from .base import Contract
 from .dispatch import Share
+from .endpoints import EndpointState, RequestEndpoints
 from .launch import LaunchResult, LaunchSpec, RequestResult
 
 StopStatus = Literal["cancelled", "timed_out"]
@@ -18,6 +19,7 @@ class MemberState(Contract):
     """One request, as the launch knew it at the end of a run."""
 
     share: Share
+    endpoints: RequestEndpoints = Field(default_factory=RequestEndpoints)
     begun: bool = False
     """True when its workflow was started."""
     result: RequestResult | None = None
@@ -39,6 +41,8 @@ class LaunchState(Contract):
     """Why no further attempt is started; empty while there is no such reason."""
     task_concurrency: int
     provider_limits: dict[str, int] = Field(default_factory=dict)
+    endpoints: list[EndpointState] = Field(default_factory=list)
+    """Those that refused an account some time, and whether they still do."""
     members: list[MemberState]
     """In the order of the launch."""
 
@@ -94,3 +98,5 @@ class PreflightReport(Contract):
     unreachable: list[str] = Field(default_factory=list)
     """Services that do not answer: exit code 3 instead of 2."""
     warnings: list[str] = Field(default_factory=list)
+    endpoints: list[RequestEndpoints] = Field(default_factory=list)
+    """Of each request, in their order; none when there are problems."""

@@ -10,6 +10,7 @@ from pydantic import Field, field_validator
 from .activities import AttemptOutcome, AttemptRef, PendingTask
 from .base import Contract
 from .dispatch import Allowance, Demand
+from .endpoints import EndpointState, RequestEndpoints
 from .launch import MAX_CONCURRENCY, LaunchRuntime, LaunchSpec
 from .launch_state import LaunchState
 from .pool import Grant, PoolSettings, PoolState
@@ -50,6 +51,8 @@ GONE_SIGNAL = "gone"
 POOL_LIMITS_SIGNAL = "set_limits"
 ALLOWANCE_SIGNAL = "allowance"
 DEMAND_SIGNAL = "demand"
+ENDPOINT_SIGNAL = "endpoint"
+"""What a request reports of an endpoint, and what its launch decides."""
 LIMITS_SIGNAL = "set_limits"
 CANCEL_REQUEST_SIGNAL = "cancel_request"
 CANCEL_TASK_SIGNAL = "cancel_task"
@@ -179,6 +182,8 @@ class ParkedAttempt(Contract):
     workflow_id: str
     reason: ParkReason
     message: str = ""
+    code: str = ""
+    """Of the issue that blocks it."""
 
 
 class RunningAttempt(Contract):
@@ -259,10 +264,14 @@ class RequestState(Contract):
     """What the launch said last, when it shares its slots among several requests."""
     reported: Demand | None = None
     """What the launch was told last."""
+    promised_slots: int = 0
+    """The most that it has given since then."""
     cancelled_tasks: list[str] = Field(default_factory=list)
     """Tasks of which no further attempt is started, and which are not finished yet."""
     paused: str = ""
-    """Why it is paused; empty when it runs."""
+    """Why an operator paused it; empty when none did."""
+    endpoints: list[EndpointState] = Field(default_factory=list)
+    """What it knows of the endpoints that it depends on."""
     stop_status: RunStatus | None = None
     """How it shall end; ``None`` while nobody asked it to stop."""
     stop_reason: str = ""
@@ -282,6 +291,10 @@ class RequestInput(Contract):
     """True when the launch has several requests: this one starts without a slot and asks for some."""
     abandoned: bool = False
     """True when it is not ended with its launch, which has so many requests that it continues as new."""
+    endpoints: RequestEndpoints = Field(default_factory=RequestEndpoints)
+    """What it shares with other requests of the launch; nothing when there are none, or it was started by an older version."""
+    endpoint_states: list[EndpointState] = Field(default_factory=list)
+    """What the launch knew of them when it started this request."""
     temporal: TemporalInfo
     continue_as_new_after: int = 1500
     """Attempts started by one run of the workflow before it continues as new."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from datetime import timedelta
 
@@ -15,6 +16,7 @@ with workflow.unsafe.imports_passed_through():
 
 _LOOK_AGAIN = timedelta(minutes=15)
 """How often a request that is not ended with its launch looks whether that is still there."""
+_ANSWER_PATCH = "slots that were taken back before they were used are acknowledged"
 
 
 class Allotment:
@@ -25,20 +27,24 @@ class Allotment:
         input: RequestInput,
         measure: Callable[[], tuple[int, int] | None],
         alone: Callable[[], None],
+        may_report: Callable[[], bool],
     ) -> None:
         """``measure`` tells how many attempts could start now, and how many slots are in use.
 
         It knows nothing (``None``) before the tasks are loaded. ``alone`` is called when the launch is gone without
-        having ended this request.
+        having ended this request. While ``may_report`` is false, something else has to reach the launch first.
         """
         self._measure = measure
         self._alone = alone
+        self._may_report = may_report
         self._abandoned = input.abandoned
         self._key = input.request_key
         self._shares = input.shares_slots
         if input.state is not None:
             state = input.state
-            self._holding = Holding(state.allowance, state.task_concurrency, state.reported)
+            self._holding = Holding(
+                state.allowance, state.task_concurrency, state.reported, state.promised_slots
+            )
         else:
             slots = 0 if input.shares_slots else input.task_concurrency
             first = Allowance(slots=slots, limit=input.task_concurrency, may_finish=not input.shares_slots)
@@ -72,6 +78,7 @@ class Allotment:
             "task_concurrency": holding.slots,
             "allowance": holding.heard,
             "reported": holding.told,
+            "promised_slots": holding.promised,
         }
 
     def hear(self, allowance: Allowance) -> None:
@@ -83,10 +90,11 @@ class Allotment:
 
         One report is under way at a time, and is followed by what changed meanwhile.
         """
-        if not self._shares or self._sending:
+        if not self._shares or self._sending or not self._may_report():
             return
         measured = self._measure()
-        demand = None if measured is None else self._holding.tell(*measured)
+        answers = functools.partial(workflow.patched, _ANSWER_PATCH)
+        demand = None if measured is None else self._holding.tell(*measured, answers=answers)
         if demand is not None:
             self._sending = True
             in_background(self._send(demand))

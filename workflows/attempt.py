@@ -187,7 +187,7 @@ class AttemptWorkflow:
         """Wait for the request to be resumed. False when there is none that could be."""
         self._phase = None
         self._note(f"waiting: {refused.message}")
-        return await self._parking.wait_for_resume(refused.message)
+        return await self._parking.wait_for_resume(refused.message, refused.code)
 
     async def _discard(self, plan: AttemptPlan, decision: RetryDecision, retry: int) -> None:
         """Keep the discarded execution for diagnosis, then wait without a slot."""

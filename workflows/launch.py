@@ -22,6 +22,7 @@ with workflow.unsafe.imports_passed_through():
         PreflightInput,
     )
     from ..contracts.dispatch import Demand
+    from ..contracts.endpoints import EndpointState
     from ..contracts.launch import (
         LaunchResult,
         LaunchSpec,
@@ -36,6 +37,7 @@ with workflow.unsafe.imports_passed_through():
         CANCEL_REQUEST_SIGNAL,
         CANCEL_SIGNAL,
         DEMAND_SIGNAL,
+        ENDPOINT_SIGNAL,
         LAUNCH_WORKFLOW,
         LIMITS_SIGNAL,
         PAUSE_SIGNAL,
@@ -133,6 +135,7 @@ class LaunchWorkflow:
             paused=roster.paused,
             task_concurrency=roster.task_concurrency,
             provider_limits=roster.provider_limits,
+            endpoints=roster.endpoint_states,
             members=[member.carried_over() for member in roster.members],
         )
 
@@ -176,6 +179,7 @@ class LaunchWorkflow:
             return self._refused(
                 "\n".join([*report.problems, *report.unreachable]), 2 if report.problems else 3
             )
+        self._roster.know(report.endpoints)
         return None
 
     def _refused(self, message: str, exit_code: int) -> LaunchResult:
@@ -259,6 +263,13 @@ class LaunchWorkflow:
         if demand is not None:
             self._roster.hear(text_of(arguments), demand)
 
+    @workflow.signal(name=ENDPOINT_SIGNAL)
+    def endpoint(self, *arguments: Any) -> None:
+        """``request key, EndpointState``: an endpoint refused the account, or an operator says that it is mended."""
+        report = model_of(EndpointState, arguments[1:])
+        if report is not None:
+            self._roster.hear_of_endpoint(text_of(arguments), report)
+
     @workflow.signal(name=LIMITS_SIGNAL)
     def set_limits(self, *arguments: Any) -> None:
         """``LimitsChange``: another concurrency or other provider limits from now on."""
@@ -296,7 +307,7 @@ class LaunchWorkflow:
 def _state_of(member: Member) -> str:
     result = member.result
     if result is None:
-        return member.state
+        return member.state.replace("|", "/")
     value = "" if result.value is None else f" · {result.primary} = {result.value:.4f}"
     return f"{result.status}{value} {result.error or result.comparison}".strip().replace("|", "/")
 

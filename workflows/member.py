@@ -6,6 +6,7 @@ from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
     from ..contracts.dispatch import Share
+    from ..contracts.endpoints import Refusal
     from ..contracts.launch import RequestResult
     from ..contracts.launch_state import MemberState
     from ..contracts.request import RunRequest
@@ -27,6 +28,10 @@ class Member:
         self.key = request_key(index, request)
         self.workflow_id = request_workflow_id(launch_id, self.key)
         self.share = state.share
+        self.endpoints = state.endpoints
+        """Known after preflight, in a launch of several requests."""
+        self.refusal: Refusal | None = None
+        """Of one of these endpoints, while that refuses the account."""
         self.handle: RequestHandle | None = None
         """Of a request that this run of the launch has started."""
         self.result = state.result
@@ -49,16 +54,27 @@ class Member:
 
     @property
     def state(self) -> str:
-        """``waiting``, ``running``, or how it ended."""
+        """``waiting``, ``running``, ``paused`` by an endpoint, or how it ended."""
         if self.result is not None:
             return self.result.status
+        if self.refusal is not None:
+            return f"paused: {self.refusal.message} ({self.refusal.request}/{self.refusal.attempt})"
         return "running" if self.listens else "waiting"
+
+    def hold(self, refusal: Refusal | None) -> None:
+        """It starts nothing while there is a refusal."""
+        self.refusal, self.share.held = refusal, refusal is not None
 
     def carried_over(self) -> MemberState:
         """For the next run of the launch."""
         status, reason = self.stop or (None, "")
         return MemberState(
-            share=self.share, begun=self.begun, result=self.result, stop_status=status, stop_reason=reason
+            share=self.share,
+            endpoints=self.endpoints,
+            begun=self.begun,
+            result=self.result,
+            stop_status=status,
+            stop_reason=reason,
         )
 
     def failed(self, status: str, error: str, exit_code: int) -> RequestResult:

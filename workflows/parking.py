@@ -26,9 +26,12 @@ class Parking:
         """There is a slot again."""
         self._go = True
 
-    async def wait_for_resume(self, message: str) -> bool:
-        """Wait until the request is resumed. False when there is no request that could be."""
-        return await self._give_back(ParkReason.BLOCKED, message) and await self._wait()
+    async def wait_for_resume(self, message: str, code: str) -> bool:
+        """Wait until the request is resumed. False when there is no request that could be.
+
+        ``code`` is that of the issue, which says who refuses.
+        """
+        return await self._give_back(ParkReason.BLOCKED, message, code) and await self._wait()
 
     async def back_off(self, delay: float, label: str) -> None:
         """Wait ``delay`` seconds without a slot, then for a slot; without a request just wait."""
@@ -38,10 +41,13 @@ class Parking:
         if parked and await self._tell(READY_SIGNAL, workflow.info().workflow_id):
             await self._wait()
 
-    async def _give_back(self, reason: ParkReason, message: str) -> bool:
+    async def _give_back(self, reason: ParkReason, message: str, code: str = "") -> bool:
         self._go = False
         parked = ParkedAttempt(
-            workflow_id=workflow.info().workflow_id, reason=reason, message=message[:_MESSAGE_LIMIT]
+            workflow_id=workflow.info().workflow_id,
+            reason=reason,
+            message=message[:_MESSAGE_LIMIT],
+            code=code,
         )
         return await self._tell(PARKED_SIGNAL, parked)
 

@@ -25,6 +25,7 @@ with workflow.unsafe.imports_passed_through():
         ALLOWANCE_SIGNAL,
         CANCEL_SIGNAL,
         CANCEL_TASK_SIGNAL,
+        ENDPOINT_SIGNAL,
         PARKED_SIGNAL,
         PAUSE_SIGNAL,
         READY_SIGNAL,
@@ -42,6 +43,7 @@ with workflow.unsafe.imports_passed_through():
     from .allotment import Allotment
     from .analysis import Analysis
     from .calls import being_evicted, bookkeeping, in_background, root_cause
+    from .pause import Pause
     from .preparation import prepare
     from .request_view import request_status, request_table, unsummarized
     from .signals import model_of, text_of
@@ -61,7 +63,10 @@ class RequestWorkflow:
         self._state = state
         # Here and not later: signals of the first workflow task are handled before anything else.
         self._slots = Slots(state)
-        self._allotment = Allotment(input, self._demand, self._launch_is_gone)
+        self._pause = Pause(input, self._pause_changed)
+        self._allotment = Allotment(
+            input, self._demand, self._launch_is_gone, may_report=lambda: self._pause.settled
+        )
         self._cancelled_tasks = set(state.cancelled_tasks) if state else set()
         self._generation = state.generation if state else 0
         self._requeues = state.requeues if state else 0
@@ -69,7 +74,6 @@ class RequestWorkflow:
         self._analysis: Analysis | None = None
         self._phase = "preparing"
         self._queue: TaskQueue | None = None
-        self._paused = state.paused if state else ""
         self._stop_status: RunStatus | None = state.stop_status if state else None
         self._stop_reason = state.stop_reason if state else ""
         self._watch: asyncio.Task[None] | None = None
@@ -155,10 +159,13 @@ class RequestWorkflow:
             if self._stop_status:
                 window.cancel_all()
             elif self._history_is_long(window, queue):
-                await workflow.wait_condition(
-                    lambda: window.settled and self._allotment.settled and workflow.all_handlers_finished()
-                )
+                await workflow.wait_condition(lambda: self._settled(window))
                 return False
+
+    def _settled(self, window: AttemptWindow) -> bool:
+        """True when nothing is in doubt, so that another run may go on."""
+        told = self._pause.settled and self._allotment.settled
+        return window.settled and told and workflow.all_handlers_finished()
 
     def _something_to_do(self, window: AttemptWindow, queue: TaskQueue) -> bool:
         """True when a turn of the loop would change anything."""
@@ -173,13 +180,13 @@ class RequestWorkflow:
         return not self._slots.running if queue.exhausted else self._has_slot()
 
     def _has_slot(self) -> bool:
-        return not self._stop_status and not self._paused and self._slots.taken < self._allotment.slots
+        return not self._stop_status and not self._pause.reason and self._slots.taken < self._allotment.slots
 
     def _demand(self) -> tuple[int, int] | None:
         """Attempts that could start if there were slots for them, and slots in use."""
         if self._queue is None:
             return None
-        if self._stop_status or self._paused:
+        if self._stop_status or self._pause.reason:
             return 0, self._slots.taken
         unread = self._allotment.limit if self._queue.unread else 0
         return len(self._queue.ready) + len(self._slots.waiting) + unread, self._slots.taken
@@ -240,12 +247,12 @@ class RequestWorkflow:
                 "parked": list(slots.parked.values()),
                 "waiting": list(slots.waiting),
                 "unanalyzed": self._analysis.unanalyzed if self._analysis else [],
-                "paused": self._paused,
                 "stop_status": self._stop_status,
                 "stop_reason": self._stop_reason,
                 "generation": self._generation,
                 "requeues": self._requeues,
                 "cancelled_tasks": sorted(self._cancelled_tasks),
+                **self._pause.state(),
                 **self._allotment.state(),
             }
         )
@@ -307,7 +314,7 @@ class RequestWorkflow:
         shown = self._phase
         if shown == "running" and self._stop_status:
             shown = "stopping"
-        elif shown == "running" and self._paused:
+        elif shown == "running" and self._pause.reason:
             shown = "paused"
         return request_status(
             self._input,
@@ -316,21 +323,27 @@ class RequestWorkflow:
             shown=shown,
             running=self._slots.taken,
             waiting=len(self._slots.parked),
-            message=self._stop_reason or self._paused,
+            message=self._stop_reason or self._pause.reason,
         )
 
     @workflow.signal(name=PAUSE_SIGNAL)
     def pause(self, *arguments: Any) -> None:
         """``reason``: start no further attempts; those in flight go on."""
-        self._paused = text_of(arguments, default="paused by an operator")
-        self._allotment.report()
-        self._show()
+        self._pause.by_operator(arguments)
 
     @workflow.signal(name=RESUME_SIGNAL)
-    def resume(self, *_: Any) -> None:
+    def resume(self, *arguments: Any) -> None:
         """Start attempts again, and let those go on that an endpoint had refused."""
-        self._paused = ""
-        self._slots.unblock()
+        self._pause.resume(arguments)
+
+    @workflow.signal(name=ENDPOINT_SIGNAL)
+    def endpoint(self, *arguments: Any) -> None:
+        """``EndpointState``: an endpoint of this request refuses the account, or does so no more."""
+        self._pause.hear(arguments)
+
+    def _pause_changed(self) -> None:
+        if not self._pause.reason:
+            self._slots.unblock()
         self._allotment.report()
         self._show()
 
@@ -341,12 +354,7 @@ class RequestWorkflow:
         if attempt is None or not self._slots.park(attempt):
             return
         if attempt.reason is ParkReason.BLOCKED:
-            self._paused = (
-                f"{attempt.message} (no other attempt is started; mend it, "
-                f"then: agentcompass resume {self._input.launch_id})"
-            )
-            self._allotment.report()
-            self._show()
+            self._pause.refused(attempt)
 
     @workflow.signal(name=ALLOWANCE_SIGNAL)
     def allowance(self, *arguments: Any) -> None:

@@ -19,11 +19,13 @@ from temporalio.workflow import ParentClosePolicy
 with workflow.unsafe.imports_passed_through():
     from ..contracts.activities import AWAIT_REQUESTS
     from ..contracts.dispatch import Allowance, Demand, allowances, may_prepare_next
+    from ..contracts.endpoints import Breakers, EndpointState, RequestEndpoints
     from ..contracts.launch import RequestResult
     from ..contracts.launch_state import AwaitedRequests, AwaitRequestsInput, StopStatus
     from ..contracts.records import TemporalInfo
     from ..contracts.workflows import (
         ALLOWANCE_SIGNAL,
+        ENDPOINT_SIGNAL,
         PAUSE_SIGNAL,
         REQUEST_WORKFLOW,
         RESUME_SIGNAL,
@@ -58,6 +60,8 @@ class Roster:
         self.task_concurrency = state.task_concurrency if state else input.spec.task_concurrency
         self.provider_limits = dict(state.provider_limits if state else input.spec.runtime.provider_limits)
         self.paused = state.paused if state else ""
+        self._breakers = Breakers(state.endpoints if state else [])
+        self._hold()
         self._messages: set[asyncio.Task[None]] = set()
         self._drivers: list[asyncio.Task[None]] = []
         self._leaving = False
@@ -72,6 +76,11 @@ class Roster:
     def results(self) -> list[RequestResult]:
         """Of the requests that ended, in the order of the launch."""
         return [member.result for member in self.members if member.result is not None]
+
+    @property
+    def endpoint_states(self) -> list[EndpointState]:
+        """What the next run of the launch has to know of endpoints."""
+        return self._breakers.states
 
     @property
     def settled(self) -> bool:
@@ -171,7 +180,38 @@ class Roster:
     def resume(self) -> None:
         """Go on, also where a model endpoint had refused the account."""
         self.paused = ""
-        self.tell_all(RESUME_SIGNAL)
+        closed = self._breakers.close()
+        self._hold()
+        for member in self.members:
+            known = [self._breakers.of(member.endpoints)] if member.endpoints.ids else []
+            self._tell(member, RESUME_SIGNAL, *known)
+        if closed:
+            self._allot()
+
+    def know(self, endpoints: Sequence[RequestEndpoints]) -> None:
+        """The endpoints of all requests, in their order. One that is alone has nobody to tell of its own."""
+        if self.shares_slots and len(endpoints) == len(self.members):
+            for member, known in zip(self.members, endpoints, strict=True):
+                member.endpoints = known
+
+    def hear_of_endpoint(self, key: str, report: EndpointState) -> None:
+        """A request met a refusal, or an operator says to it that one is mended: all that depend on it stop, or go on."""
+        member = self.find(key)
+        if member is None or report.endpoint not in member.endpoints.ids:
+            return
+        decision = self._breakers.hear(report)
+        if decision is None:
+            return
+        self._hold()
+        for other in self.members:
+            if decision.endpoint in other.endpoints.ids:
+                self._tell(other, ENDPOINT_SIGNAL, decision)
+        self._allot()
+
+    def _hold(self) -> None:
+        """What is refused gets no slot from now on, so that none of them meets the news on its way."""
+        for member in self.members:
+            member.hold(self._breakers.refusal_for(member.endpoints))
 
     def set_limits(self, change: LimitsChange) -> None:
         """New limits from now on; attempts that run beyond a lowered one go on to their end."""
@@ -192,10 +232,14 @@ class Roster:
     async def _drive(self, member: Member) -> None:
         try:
             known = 0 if self.shares_slots else member.share.sent.number
-            member.handle = await self._start(member)
+            endpoints = self._breakers.of(member.endpoints)
+            member.handle = await self._start(member, endpoints)
             if member.share.sent.number > known:
                 # Sent while it was starting: its first report can arrive together with the news of its start.
                 self._tell(member, ALLOWANCE_SIGNAL, member.share.sent)
+            for state in self._breakers.of(member.endpoints):
+                if state not in endpoints:
+                    self._tell(member, ENDPOINT_SIGNAL, state)
             if self.paused:
                 self._tell(member, PAUSE_SIGNAL, self.paused)
             if member.stop:
@@ -238,7 +282,7 @@ class Roster:
         member.result, member.share.ended = result, True
         self._allot()
 
-    async def _start(self, member: Member) -> RequestHandle:
+    async def _start(self, member: Member, endpoints: list[EndpointState]) -> RequestHandle:
         info, spec = workflow.info(), self._input.spec
         request = member.request
         if not self.shares_slots:
@@ -255,6 +299,8 @@ class Roster:
                 task_concurrency=self.task_concurrency if self.shares_slots else member.share.sent.slots,
                 shares_slots=self.shares_slots,
                 abandoned=self._continues,
+                endpoints=member.endpoints,
+                endpoint_states=endpoints,
                 temporal=TemporalInfo(
                     namespace=info.namespace,
                     workflow_id=info.workflow_id,

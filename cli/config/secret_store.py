@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import secrets
 from collections.abc import Callable
@@ -23,13 +24,18 @@ class HomeSecretStore:
     def __init__(self, home: Path) -> None:
         self.folder = home.absolute() / "secrets"
         self._written: list[Path] = []
+        self._references: dict[str, str] = {}
 
     def __call__(self, value: str) -> str:
         """Write ``value`` to a new file of mode 0600 and return its ``file:`` reference.
 
+        The requests of a launch that were given the same key have the same account, so they get the same reference.
+
         Raises:
             ConfigurationError: the folder cannot be made or written.
         """
+        if value in self._references:
+            return self._references[value]
         try:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             # An existing folder keeps its mode when mkdir finds it.
@@ -44,7 +50,8 @@ class HomeSecretStore:
                 f"the key cannot be kept in {self.folder}: {error.strerror or error}; "
                 "give it as ${VAR} or set AGENTCOMPASS_HOME to a writable folder"
             ) from None
-        return f"file:{file}"
+        self._references[value] = f"file:{file}"
+        return self._references[value]
 
     def discard(self) -> None:
         """Remove what this object has written; its references are of no use from then on."""
@@ -78,7 +85,8 @@ def cluster_store() -> StoreLiteral:
 
     Raises ``ConfigurationError`` for a payload key that cannot be used.
     """
-    return refuse_literal if payload_keys() is None else seal_secret
+    # Sealed once each: what is sealed anew looks like another account.
+    return refuse_literal if payload_keys() is None else functools.cache(seal_secret)
 
 
 def leave_literal(value: str) -> str:

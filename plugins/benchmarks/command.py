@@ -117,6 +117,7 @@ class CommandBenchmark(HarnessFreeBenchmark[CommandParams]):
     Params: ClassVar[type[BaseModel]] = CommandParams
     evaluation_environment_mode = EvaluationMode.NONE
     parallel_attempts_safe = True
+    uses_model = False
     quick_hooks = frozenset({"evaluate"})
 
     async def load_tasks(self, request: RunRequest) -> list[TaskSpec]:

@@ -7,6 +7,7 @@ from collections.abc import Collection
 
 import httpx
 
+from ...contracts.endpoints import endpoint_id
 from ...contracts.errors import ConfigurationError
 from ...contracts.request import ModelProtocol, ModelSpec
 
@@ -55,6 +56,18 @@ def base_url_of(spec: ModelSpec, protocol: ModelProtocol) -> str:
     """The model's base URL, or that of the protocol's vendor."""
     default = ANTHROPIC_BASE_URL if protocol is ModelProtocol.ANTHROPIC else OPENAI_BASE_URL
     return spec.base_url or default
+
+
+def endpoint_of(spec: ModelSpec) -> str:
+    """The name of the model's endpoint with its account (``contracts/endpoints.py``).
+
+    Empty for answers from a file, and for a model of which neither is given: whoever calls it knows where. Raises
+    ``ConfigurationError`` for a protocol that there is not.
+    """
+    protocol = choose_protocol(spec)
+    if protocol is ModelProtocol.SCRIPTED or not (spec.base_url or spec.api_key):
+        return ""
+    return endpoint_id(base_url_of(spec, protocol), spec.api_key)
 
 
 def endpoint_url(base_url: str, protocol: ModelProtocol) -> httpx.URL:

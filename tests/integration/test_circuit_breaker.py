@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+from typing import Any
 
 from command_line import CommandLine, kill_and_wait, wait_for
 from model_answers import Reply
@@ -66,3 +68,61 @@ async def test_an_exhausted_account_pauses_the_run_until_there_is_credit(command
     async with ModelServer() as server:
         server.script("", NO_CREDIT)
         await _paused_and_resumed(command_line, server, mend="credit")
+
+
+PLAN = """\
+version: 1
+task_concurrency: 2
+runtime: {{results_dir: {results}}}
+defaults:
+  harness: {{id: openai_chat}}
+  environment: {{id: host_process}}
+requests:
+  - {{name: one, benchmark: {{id: qa, path: {tasks}}}, model: {{id: m1, base_url: "{refusing}", api_key: "${{THE_KEY}}"}}}}
+  - {{name: two, benchmark: {{id: qa, path: {tasks}}}, model: {{id: m2, base_url: "{refusing}", api_key: "${{THE_KEY}}"}}}}
+  - {{name: three, benchmark: {{id: qa, path: {tasks}}}, model: {{id: m3, base_url: "{other}", api_key: "${{OTHER_KEY}}"}}}}
+"""
+
+
+async def test_a_refusal_stops_all_requests_at_that_endpoint_and_a_killed_worker_changes_nothing(
+    command_line: CommandLine,
+) -> None:
+    cli, keys = command_line, {"THE_KEY": "wrong-key-0123456789", "OTHER_KEY": "other-key-0123456789"}
+    async with ModelServer(api_key="right-key-0123456789") as refusing, ModelServer() as other:
+        plan = cli.folder / "plan.yaml"
+        plan.write_text(
+            PLAN.format(
+                results=cli.results,
+                tasks=json.loads(cli.dataset(TASKS))["path"],
+                refusing=refusing.base_url,
+                other=other.base_url,
+            )
+        )
+        running = await asyncio.to_thread(cli.start, "launch", str(plan), "--progress", "plain", env=keys)
+        launch = await asyncio.to_thread(lambda: running.launch_id)
+
+        def stands_still() -> dict[str, Any] | None:
+            told = cli.run("status", launch, "--json").expect(0).json
+            states = [request["state"] for request in told["requests"]]
+            return told if states == ["paused", "paused", "completed"] else None
+
+        told = await asyncio.to_thread(wait_for, "two paused requests and one at its end", stands_still)
+        one, two, _ = told["requests"]
+        assert told["state"] == "paused"
+        assert one["message"].startswith("HTTP 401 from 127.0.0.1: ")
+        assert "met by q" in two["message"] and "/a1 of request one, at an endpoint that" in two["message"]
+        assert "wrong-key-0123456789" not in json.dumps(told)
+        # Only what ran when the first was refused; the other request was told before it had a slot.
+        assert {call.body["model"] for call in refusing.calls} == {"m1"} and len(refusing.calls) <= 2
+        assert len(other.calls) == len(TASKS)
+
+        asked = len(refusing.calls)
+        await asyncio.to_thread(kill_and_wait, running.worker_pid)
+        await asyncio.to_thread(wait_for, "the same from another worker", stands_still)
+        assert len(refusing.calls) == asked
+
+        mended = {**keys, "THE_KEY": "right-key-0123456789"}
+        (await asyncio.to_thread(lambda: cli.run("resume", launch, env=mended))).expect(0)
+        ended = (await asyncio.to_thread(running.wait)).expect(0)
+        assert ended.stdout.count("6/6 tasks evaluated") == 3 or "completed" in ended.stdout
+        assert len(refusing.calls) == asked + 2 * len(TASKS)

@@ -58,6 +58,7 @@ from agentcompass.contracts.workflows import (
     AttemptInput,
     LaunchInput,
     RequestInput,
+    RequestOverrides,
     launch_workflow_id,
     places_queue,
     request_workflow_id,
@@ -175,6 +176,7 @@ class Stage:
         task_concurrency: int = 4,
         provider_limits: dict[str, int] | None = None,
         continue_as_new_after: int | None = None,
+        overrides: RequestOverrides | None = None,
     ) -> WorkflowHandle[Any, LaunchResult]:
         """Start a launch; ``continue_as_new_after`` counts events of its history."""
         spec = LaunchSpec(
@@ -188,7 +190,12 @@ class Stage:
         )
         return await self.client.start_workflow(
             LAUNCH_WORKFLOW,
-            LaunchInput(launch_id=self.launch_id, spec=spec, continue_as_new_after=continue_as_new_after),
+            LaunchInput(
+                launch_id=self.launch_id,
+                spec=spec,
+                continue_as_new_after=continue_as_new_after,
+                overrides=overrides or RequestOverrides(),
+            ),
             id=launch_workflow_id(self.launch_id),
             task_queue=self.queue,
             result_type=LaunchResult,

@@ -1,0 +1,54 @@
+"""The model endpoints that a request depends on, found without asking the authors of its components."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+from pydantic import BaseModel, ValidationError
+
+from ..contracts.endpoints import RequestEndpoints
+from ..contracts.errors import ConfigurationError
+from ..contracts.request import ModelSpec
+from ..plugins.models.endpoint import endpoint_of
+from .services import RequestComponents
+
+
+def request_endpoints(components: RequestComponents) -> RequestEndpoints:
+    """The endpoint of the evaluated model, and that of the judge.
+
+    A judge is the only parameter of a benchmark that is a ``ModelSpec``, whatever it is called.
+    """
+    request = components.request
+    uses_model = (components.harness or components.harness_free).uses_model
+    judges = [_model_in(request.benchmark.params.get(name)) for name in _model_fields(components.benchmark)]
+    given = [judge for judge in judges if judge is not None]
+    return RequestEndpoints(
+        model=_endpoint(request.model) if uses_model else "",
+        judge=_endpoint(given[0]) if len(given) == 1 else "",
+    )
+
+
+def _model_fields(benchmark: object) -> list[str]:
+    params: type[BaseModel] = benchmark.Params  # type: ignore[attr-defined]
+    return [name for name, field in params.model_fields.items() if _is_model(field.annotation)]
+
+
+def _is_model(annotation: object) -> bool:
+    if isinstance(annotation, type):
+        return issubclass(annotation, ModelSpec)
+    return any(_is_model(item) for item in get_args(annotation))
+
+
+def _model_in(value: object) -> ModelSpec | None:
+    """As it was written, with the reference of its key: a component itself is given the key."""
+    try:
+        return None if value is None else ModelSpec.model_validate(value)
+    except ValidationError:
+        return None  # the benchmark reads it in a way of its own
+
+
+def _endpoint(spec: ModelSpec) -> str:
+    try:
+        return endpoint_of(spec)
+    except ConfigurationError:
+        return ""  # whoever calls this model chooses the protocol otherwise
