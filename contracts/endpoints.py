@@ -32,7 +32,10 @@ def endpoint_id(base_url: str, account: str) -> str:
     for ending in _ENDINGS:
         path = path.removesuffix(ending).rstrip("/")
     scheme, host = parts.scheme.lower(), (parts.hostname or "").lower().rstrip(".")
-    port = parts.port or _DEFAULT_PORTS.get(scheme, 0)
+    try:
+        port = parts.port or _DEFAULT_PORTS.get(scheme, 0)
+    except ValueError:  # no number, or too large a one: whoever calls it says so
+        port = 0
     told = "\0".join((scheme, host, str(port), path, parts.query, account))
     return f"{host}#{hashlib.sha256(told.encode()).hexdigest()[:16]}"
 

@@ -123,6 +123,5 @@ async def test_a_refusal_stops_all_requests_at_that_endpoint_and_a_killed_worker
 
         mended = {**keys, "THE_KEY": "right-key-0123456789"}
         (await asyncio.to_thread(lambda: cli.run("resume", launch, env=mended))).expect(0)
-        ended = (await asyncio.to_thread(running.wait)).expect(0)
-        assert ended.stdout.count("6/6 tasks evaluated") == 3 or "completed" in ended.stdout
+        (await asyncio.to_thread(running.wait)).expect(0)
         assert len(refusing.calls) == asked + 2 * len(TASKS)

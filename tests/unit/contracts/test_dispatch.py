@@ -142,23 +142,30 @@ class Played:
 
     left: int
     running: int = 0
+    paused: bool = False
     holding: Holding = field(default_factory=lambda: Holding(Allowance(), 0))
     to_launch: deque[Demand] = field(default_factory=deque)
-    to_request: deque[Allowance] = field(default_factory=deque)
+    to_request: list[Allowance] = field(default_factory=list)
+    pauses: deque[bool] = field(default_factory=deque)
 
     def tell(self) -> None:
-        demand = self.holding.tell(self.left, self.running)
+        demand = self.holding.tell(0 if self.paused else self.left, self.running)
         if demand is not None:
             self.to_launch.append(demand)
 
+    @property
+    def may_start(self) -> bool:
+        return self.left > 0 and not self.paused and self.running < self.holding.slots
+
     def start(self) -> None:
-        while self.left and self.running < self.holding.slots:
+        while self.may_start:
             self.left, self.running = self.left - 1, self.running + 1
         self.tell()
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(80))
 def test_slow_messages_neither_overfill_the_launch_nor_stop_it(seed: int) -> None:
+    """Allowances may overtake each other, and come before a request has used the one before; some requests stand still."""
     chance = random.Random(seed)
     limit = chance.choice([1, 2, 5, 40, 100])
     players = [Played(chance.randint(0, 3 * limit)) for _ in range(chance.randint(1, 5))]
@@ -166,26 +173,69 @@ def test_slow_messages_neither_overfill_the_launch_nor_stop_it(seed: int) -> Non
     for player in players:
         player.holding = Holding(Allowance(limit=limit), 0)
         player.tell()
+    holds = chance.choice([0, 6])
+
+    def allot() -> None:
+        for changed in allowances(limit, {}, shares):
+            players[changed].to_request.append(shares[changed].sent)
+
     for _ in range(200_000):
         moves = [("hear", place) for place, player in enumerate(players) if player.to_launch]
         moves += [("allow", place) for place, player in enumerate(players) if player.to_request]
+        moves += [("pause", place) for place, player in enumerate(players) if player.pauses]
+        moves += [("start", place) for place, player in enumerate(players) if player.may_start]
         moves += [("end", place) for place, player in enumerate(players) if player.running]
+        moves += [("hold", place) for place, share in enumerate(shares) if share.held or holds]
         if not moves:
             break
         move, place = chance.choice(moves)
         player = players[place]
         if move == "hear":
             assert shares[place].hear(player.to_launch.popleft())
-            for changed in allowances(limit, {}, shares):
-                players[changed].to_request.append(shares[changed].sent)
+            allot()
         elif move == "allow":
-            player.holding.hear(player.to_request.popleft())
+            player.holding.hear(player.to_request.pop(chance.randrange(len(player.to_request))))
+            player.tell()
+        elif move == "hold":
+            shares[place].held = not shares[place].held
+            holds -= shares[place].held
+            player.pauses.append(shares[place].held)
+            allot()
+        elif move == "pause":
+            player.paused = player.pauses.popleft()
+            player.tell()
+        elif move == "start":
             player.start()
         else:
             player.running -= 1
             if chance.random() < 0.1:
                 player.left += 1  # it is tried again
-            player.start()
+            player.tell()
         assert sum(player.running for player in players) <= limit
     assert [player.left for player in players] == [0] * len(players)
     assert all(may_finish(shares))
+
+
+def test_a_request_that_is_held_keeps_what_runs_and_gets_no_more() -> None:
+    held = share(pending=20, taken=3, slots=3)
+    held.held = True
+    shares = [held, share(pending=20)]
+    assert allocate(8, {}, shares) == [3, 5]
+    assert may_prepare_next(8, shares[:1])
+
+
+@pytest.mark.parametrize("order", [[6, 7], [7, 6]])
+def test_slots_that_were_taken_back_before_they_were_used_are_acknowledged(order: list[int]) -> None:
+    """The launch counts them as in use until then, and nobody else would ever get them."""
+    sent = {6: Allowance(number=6, slots=1), 7: Allowance(number=7, slots=0)}
+    request = Holding(Allowance(number=5), 0, Demand(number=5, pending=1))
+    for number in order:
+        request.hear(sent[number])
+        told = request.tell(pending=1, taken=0)
+    assert told == Demand(number=7, pending=1)
+    assert request.tell(pending=1, taken=0) is None
+
+
+def test_a_history_without_such_acknowledgements_gets_none() -> None:
+    request = Holding(Allowance(number=7), 0, Demand(number=5, pending=1), promised=1)
+    assert request.tell(pending=1, taken=0, answers=lambda: False) is None
