@@ -12,7 +12,7 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from ..contracts.errors import UsageError
 from ..contracts.launch import LaunchResult
-from ..contracts.workflows import CANCEL_SIGNAL, launch_workflow_id
+from ..contracts.workflows import CANCEL_SIGNAL, launch_workflow_id, request_workflow_id
 from .connection import Connection, reconnecting
 from .worker_process import LaunchWorker
 
@@ -88,6 +88,24 @@ async def send_signal(handle: LaunchHandle, name: str, *arguments: object) -> bo
         if error.status is not RPCStatusCode.NOT_FOUND:
             raise
         return False  # it ended in this moment
+    return True
+
+
+async def send_to_request(handle: LaunchHandle, request: str, name: str, *arguments: object) -> bool:
+    """Send a signal to one request; False when the launch is over already. Raises ``UsageError`` when that one does not run."""
+    if not await is_running(handle):
+        return False
+    workflow_id = request_workflow_id(handle.launch_id, request)
+    workflow = handle.connection.client.get_workflow_handle(workflow_id)
+    try:
+        await call(lambda: workflow.signal(name, args=list(arguments)))
+    except RPCError as error:
+        if error.status is not RPCStatusCode.NOT_FOUND:
+            raise
+        raise UsageError(
+            f"no request {request!r} of launch {handle.launch_id} runs: it is unknown, has not begun, or is over; "
+            f"see: agentcompass status {handle.launch_id}"
+        ) from None
     return True
 
 

@@ -57,7 +57,7 @@ async def ask_status(
 def state_with(launch: LaunchStatus, requests: Sequence[RequestStatus]) -> LaunchStatusName:
     """A launch's state: paused, too, when its requests paused themselves.
 
-    They do so when an endpoint refuses the account, which the launch workflow is not told.
+    They do so when an endpoint refuses the account: the requests of others go on, and so does the launch.
     """
     unfinished = {item.state for item in requests if item.state not in OVER_STATES}
     waits = "paused" in unfinished and unfinished <= {"paused", "pending"}

@@ -39,7 +39,7 @@ from .display import Display
 from .embedded_server import agentcompass_home
 from .following import Follower
 from .housekeeping import own_secrets, sweep
-from .launch_handle import LaunchHandle, call, describe, is_running, send_signal
+from .launch_handle import LaunchHandle, call, describe, is_running, send_signal, send_to_request
 from .launch_options import StartOptions
 from .launch_status import ask_status, read_status
 from .running_tasks import running_tasks
@@ -207,17 +207,19 @@ async def follow(handle: LaunchHandle, display: Display) -> LaunchResult:
     return await Follower(handle, display).run()
 
 
-async def pause(launch_id: str, reason: str = "") -> bool:
-    """Let a launch start no further attempts; False when it is over already.
+async def pause(launch_id: str, reason: str = "", request: str = "") -> bool:
+    """Let a launch, or one of its requests, start no further attempts; False when the launch is over already.
 
-    Paused again without a ``reason``, it keeps the one it has.
+    A launch that is paused again without a ``reason`` keeps the one it has.
     """
     handle = await attach(launch_id)
+    if request:
+        return await send_to_request(handle, request, PAUSE_SIGNAL, reason)
     return await send_signal(handle, PAUSE_SIGNAL, reason)
 
 
-async def resume(launch_id: str) -> bool:
-    """Let a paused launch go on; False when it is over already.
+async def resume(launch_id: str, request: str = "") -> bool:
+    """Let a paused launch go on, or one request and all that wait for the same endpoint; False when the launch is over.
 
     In embedded mode its worker is replaced by one with the environment of this command, so that a
     key that was mended in the shell is seen.
@@ -229,6 +231,8 @@ async def resume(launch_id: str) -> bool:
         await asyncio.to_thread(
             handle.worker.replace, handle.task_queue, handle.concurrency, handle.connection.address
         )
+    if request:
+        return await send_to_request(handle, request, RESUME_SIGNAL)
     return await send_signal(handle, RESUME_SIGNAL)
 
 

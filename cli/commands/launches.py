@@ -11,6 +11,9 @@ from .gate_flags import AsJson, FailUnder, MaxUnevaluated
 if TYPE_CHECKING:
     from ...contracts.launch import LaunchStatus, RunningTask
 
+OneRequest = Annotated[
+    str, typer.Option("--request", metavar="NAME", help="Only this request of the launch; see `status`.")
+]
 LaunchId = Annotated[str, typer.Argument(metavar="LAUNCH", help="Id of the launch; see `agentcompass list`.")]
 
 
@@ -113,27 +116,38 @@ def pause(
     reason: Annotated[
         str, typer.Option("--reason", metavar="TEXT", help="Shown by status and in the UI.")
     ] = "",
+    request: OneRequest = "",
 ) -> int:
     """Let a launch start no further attempts; those that run go on."""
     import asyncio
 
     from .. import launcher
 
-    told = asyncio.run(launcher.pause(launch, reason))
-    return say(launch, told, f"Launch {launch} is paused; go on with: agentcompass resume {launch}")
+    told = asyncio.run(launcher.pause(launch, reason, request))
+    what, flag = _one(launch, request)
+    return say(launch, told, f"{what} is paused; go on with: agentcompass resume {launch}{flag}")
 
 
-def resume(launch: LaunchId) -> int:
+def resume(launch: LaunchId, request: OneRequest = "") -> int:
     """Let a paused launch go on, for example after a refused API key was mended.
 
-    The local worker is restarted with the environment variables of this shell.
+    The local worker is restarted with the environment variables of this shell. With --request, requests that wait for the
+    same endpoint go on, too; what somebody has paused by itself stays paused.
     """
     import asyncio
 
     from .. import launcher
 
-    told = asyncio.run(launcher.resume(launch))
-    return say(launch, told, f"Launch {launch} goes on; follow it with: agentcompass attach {launch}")
+    told = asyncio.run(launcher.resume(launch, request))
+    what, _ = _one(launch, request)
+    return say(launch, told, f"{what} goes on; follow it with: agentcompass attach {launch}")
+
+
+def _one(launch: str, request: str) -> tuple[str, str]:
+    """What is paused or resumed, and the flag that names it."""
+    if request:
+        return f"Request {request} of launch {launch}", f" --request {request}"
+    return f"Launch {launch}", ""
 
 
 def say(launch: str, told: bool, text: str) -> int:

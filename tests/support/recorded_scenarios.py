@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable
 
-from activity_fakes import LOCAL_PHASES, FakeActivities, in_turn, issue, plan, raising, retrying
-from shared_slots import Requests, named, runs_of, standing
+from activity_fakes import LOCAL_PHASES, FakeActivities, Gate, in_turn, issue, plan, raising, retrying
+from shared_slots import Requests, named, runs_of, standing, state_is
 from temporalio.api.enums.v1 import EventType
 from temporalio.api.history.v1 import HistoryEvent
 from temporalio.client import Client, WorkflowHistory
@@ -16,16 +16,20 @@ from agentcompass.contracts.activities import (
     BEGIN_ATTEMPT,
     EVALUATE,
     OPEN_ENVIRONMENT,
+    PREFLIGHT,
     RUN_HARNESS,
     AttemptBegun,
     AttemptOutcome,
     OpenedEnvironment,
     OpenEnvironmentInput,
+    PhaseInput,
     PhaseOutcome,
     environment_id,
 )
+from agentcompass.contracts.endpoints import RequestEndpoints
 from agentcompass.contracts.environment import EnvironmentHandle
 from agentcompass.contracts.issues import IssuePhase
+from agentcompass.contracts.launch_state import PreflightReport
 from agentcompass.contracts.phases import Phase
 from agentcompass.contracts.pool import LeaseRequest, PoolChange, PoolSettings, PoolState
 from agentcompass.contracts.upkeep import ReapInput
@@ -59,6 +63,7 @@ async def record_all(client: Client) -> Recorded:
         _stepped_attempt,
         _continued_request,
         _continued_launch,
+        _refused_launch,
         _host_lost,
         _scheduled_launch,
         _pooled_attempt,
@@ -171,6 +176,39 @@ async def _continued_launch(client: Client) -> Recorded:
         return {
             "launch-continued-1": await first.fetch_history(),
             "launch-continued-2": await client.get_workflow_handle(handle.id).fetch_history(),
+        }
+
+
+async def _refused_launch(client: Client) -> Recorded:
+    """Two requests of one endpoint: the first is refused, so the second pauses, too; the launch is cancelled then."""
+    fakes, calling = Requests(["a"]), Gate()
+    fakes.on(PREFLIGHT, lambda _: PreflightReport(endpoints=[RequestEndpoints(model="host#1")] * 2))
+
+    async def refuse(input: PhaseInput) -> None:
+        await calling()
+        raising(issue(code="model_authentication"))(input)
+
+    fakes.on(RUN_HARNESS, refuse)
+    async with stage(client, fakes) as scene:
+        handle = await scene.launch(*named("one", "two"), task_concurrency=1)
+        requests = [client.get_workflow_handle(f"{handle.id}/{key}") for key in ("one", "two")]
+
+        async def sent(signal: str, *times: int) -> bool:
+            histories = [await workflow.fetch_history() for workflow in (handle, *requests)]
+            counts = [commands_of(history.events).count(f"signal {signal}") for history in histories]
+            return counts == list(times)
+
+        await until(lambda: state_is(requests[1], "running"))
+        await until(lambda: sent("allowance", 2, 0, 0))
+        calling.opened.set()
+        await until(lambda: sent("endpoint", 2, 1, 0))
+        await until(lambda: sent("demand", 0, 3, 2))
+        await handle.signal(CANCEL_SIGNAL, "enough")
+        await handle.result()
+        return {
+            "launch-refused": await handle.fetch_history(),
+            "request-refused": await requests[0].fetch_history(),
+            "request-held": await requests[1].fetch_history(),
         }
 
 
