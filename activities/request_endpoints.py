@@ -6,6 +6,7 @@ from typing import get_args
 
 from pydantic import BaseModel, ValidationError
 
+from ..contracts.benchmark import HarnessFreeBenchmark
 from ..contracts.endpoints import RequestEndpoints
 from ..contracts.errors import ConfigurationError
 from ..contracts.request import ModelSpec
@@ -19,17 +20,23 @@ def request_endpoints(components: RequestComponents) -> RequestEndpoints:
     A judge is the only parameter of a benchmark that is a ``ModelSpec``, whatever it is called.
     """
     request = components.request
-    uses_model = (components.harness or components.harness_free).uses_model
-    judges = [_model_in(request.benchmark.params.get(name)) for name in _model_fields(components.benchmark)]
+    judges = [
+        _model_in(request.benchmark.params.get(name)) for name in _model_fields(components.benchmark.Params)
+    ]
     given = [judge for judge in judges if judge is not None]
     return RequestEndpoints(
-        model=_endpoint(request.model) if uses_model else "",
+        model=_endpoint(request.model) if _uses_model(components) else "",
         judge=_endpoint(given[0]) if len(given) == 1 else "",
     )
 
 
-def _model_fields(benchmark: object) -> list[str]:
-    params: type[BaseModel] = benchmark.Params  # type: ignore[attr-defined]
+def _uses_model(components: RequestComponents) -> bool:
+    if components.harness is not None:
+        return components.harness.uses_model
+    return isinstance(components.benchmark, HarnessFreeBenchmark) and components.benchmark.uses_model
+
+
+def _model_fields(params: type[BaseModel]) -> list[str]:
     return [name for name, field in params.model_fields.items() if _is_model(field.annotation)]
 
 

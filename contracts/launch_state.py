@@ -99,4 +99,4 @@ class PreflightReport(Contract):
     """Services that do not answer: exit code 3 instead of 2."""
     warnings: list[str] = Field(default_factory=list)
     endpoints: list[RequestEndpoints] = Field(default_factory=list)
-    """Of each request, in their order; none when there are problems."""
+    """Of each request that is made of known components, in their order."""

@@ -6,7 +6,7 @@ import asyncio
 import json
 from typing import Any
 
-from command_line import CommandLine, kill_and_wait, wait_for
+from command_line import CommandLine, Ended, Running, kill_and_wait, wait_for
 from model_answers import Reply
 from model_server import ModelServer
 from run_directory import events
@@ -84,44 +84,74 @@ requests:
 """
 
 
+KEYS = {"THE_KEY": "wrong-key-0123456789", "OTHER_KEY": "other-key-0123456789"}
+MENDED = {**KEYS, "THE_KEY": "right-key-0123456789"}
+
+
+async def _started(cli: CommandLine, refusing: ModelServer, other: ModelServer) -> Running:
+    plan = cli.folder / "plan.yaml"
+    tasks = json.loads(cli.dataset(TASKS))["path"]
+    plan.write_text(
+        PLAN.format(results=cli.results, tasks=tasks, refusing=refusing.base_url, other=other.base_url)
+    )
+    return await asyncio.to_thread(cli.start, "launch", str(plan), "--progress", "plain", env=KEYS)
+
+
+async def _told(cli: CommandLine, launch: str, *states: str) -> dict[str, Any]:
+    """What ``status`` tells as soon as the requests are in these states."""
+
+    def look() -> dict[str, Any] | None:
+        told: dict[str, Any] = cli.run("status", launch, "--json").expect(0).json
+        return told if [request["state"] for request in told["requests"]] == list(states) else None
+
+    return await asyncio.to_thread(wait_for, f"requests that are {', '.join(states)}", look)
+
+
 async def test_a_refusal_stops_all_requests_at_that_endpoint_and_a_killed_worker_changes_nothing(
     command_line: CommandLine,
 ) -> None:
-    cli, keys = command_line, {"THE_KEY": "wrong-key-0123456789", "OTHER_KEY": "other-key-0123456789"}
-    async with ModelServer(api_key="right-key-0123456789") as refusing, ModelServer() as other:
-        plan = cli.folder / "plan.yaml"
-        plan.write_text(
-            PLAN.format(
-                results=cli.results,
-                tasks=json.loads(cli.dataset(TASKS))["path"],
-                refusing=refusing.base_url,
-                other=other.base_url,
-            )
-        )
-        running = await asyncio.to_thread(cli.start, "launch", str(plan), "--progress", "plain", env=keys)
+    cli = command_line
+    async with ModelServer(api_key=MENDED["THE_KEY"]) as refusing, ModelServer() as other:
+        running = await _started(cli, refusing, other)
         launch = await asyncio.to_thread(lambda: running.launch_id)
-
-        def stands_still() -> dict[str, Any] | None:
-            told = cli.run("status", launch, "--json").expect(0).json
-            states = [request["state"] for request in told["requests"]]
-            return told if states == ["paused", "paused", "completed"] else None
-
-        told = await asyncio.to_thread(wait_for, "two paused requests and one at its end", stands_still)
+        told = await _told(cli, launch, "paused", "paused", "completed")
         one, two, _ = told["requests"]
         assert told["state"] == "paused"
         assert one["message"].startswith("HTTP 401 from 127.0.0.1: ")
         assert "met by q" in two["message"] and "/a1 of request one, at an endpoint that" in two["message"]
-        assert "wrong-key-0123456789" not in json.dumps(told)
+        assert KEYS["THE_KEY"] not in json.dumps(told)
         # Only what ran when the first was refused; the other request was told before it had a slot.
         assert {call.body["model"] for call in refusing.calls} == {"m1"} and len(refusing.calls) <= 2
         assert len(other.calls) == len(TASKS)
 
         asked = len(refusing.calls)
         await asyncio.to_thread(kill_and_wait, running.worker_pid)
-        await asyncio.to_thread(wait_for, "the same from another worker", stands_still)
+        await _told(cli, launch, "paused", "paused", "completed")  # from another worker
         assert len(refusing.calls) == asked
 
-        mended = {**keys, "THE_KEY": "right-key-0123456789"}
-        (await asyncio.to_thread(lambda: cli.run("resume", launch, env=mended))).expect(0)
+        (await asyncio.to_thread(lambda: cli.run("resume", launch, env=MENDED))).expect(0)
         (await asyncio.to_thread(running.wait)).expect(0)
         assert len(refusing.calls) == asked + 2 * len(TASKS)
+
+
+async def test_one_request_that_is_resumed_takes_along_who_waits_for_its_endpoint_but_no_operator(
+    command_line: CommandLine,
+) -> None:
+    cli = command_line
+    async with ModelServer(api_key=MENDED["THE_KEY"]) as refusing, ModelServer() as other:
+        running = await _started(cli, refusing, other)
+        launch = await asyncio.to_thread(lambda: running.launch_id)
+        await _told(cli, launch, "paused", "paused", "completed")
+
+        def tell(*arguments: str) -> Ended:
+            return cli.run(*arguments, env=MENDED)
+
+        unknown = (await asyncio.to_thread(tell, "pause", launch, "--request", "nobody")).expect(2)
+        assert "no request 'nobody' of launch" in unknown.stderr
+        paused = await asyncio.to_thread(tell, "pause", launch, "--request", "one", "--reason", "lunch")
+        assert f"agentcompass resume {launch} --request one" in paused.expect(0).stdout
+        (await asyncio.to_thread(tell, "resume", launch, "--request", "two")).expect(0)
+        told = await _told(cli, launch, "paused", "completed", "completed")
+        assert told["requests"][0]["message"] == "lunch"
+        (await asyncio.to_thread(tell, "resume", launch, "--request", "one")).expect(0)
+        (await asyncio.to_thread(running.wait)).expect(0)

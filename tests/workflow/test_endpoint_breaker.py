@@ -9,6 +9,7 @@ import pytest_asyncio
 from activity_fakes import in_turn, issue, raising
 from recorded_scenarios import commands_of
 from shared_slots import Requests, fill_history, named, standing, state_is
+from temporalio.api.sdk.v1 import WorkflowMetadata
 from temporalio.client import Client, WorkflowHandle
 from temporalio.service import RPCError
 from temporalio.testing import WorkflowEnvironment
@@ -105,6 +106,9 @@ async def test_others_at_the_same_endpoint_stop_and_those_at_another_go_on(clien
         assert "401: the key is wrong (met by t" in told and "/a1 of request one, at an endpoint that" in told
         assert told.endswith(f"then: agentcompass resume {scene.launch_id})")
         assert set(fakes.refused) == {"one"} and len(fakes.refused) <= 2
+        metadata = await handle.query("__temporal_workflow_metadata", result_type=WorkflowMetadata)
+        for key in ("one", "two"):
+            assert f"| {key} | paused: 401: the key is wrong (one/t" in metadata.current_details
         fakes.refuses.clear()
         await handle.signal(RESUME_SIGNAL)
         result = await handle.result()

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import base64
 import stat
 from pathlib import Path
 
 import pytest
 
-from agentcompass.cli.config import HomeSecretStore, effective_values, refuse_literal
+from agentcompass.cli.config import HomeSecretStore, cluster_store, effective_values, refuse_literal
 from agentcompass.contracts import ConfigurationError
 
 CANARY = "canary-7f3a9c51e2"
@@ -42,6 +43,18 @@ def test_literal_key_goes_into_a_private_file(project, tmp_path):
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
     assert CANARY not in resolved.request.model_dump_json()
+
+
+def test_a_key_that_several_requests_were_given_is_one_account(tmp_path):
+    store = HomeSecretStore(tmp_path / "ac")
+    assert store(CANARY) == store(CANARY) != store(f"{CANARY}-other")
+    assert len(list(store.folder.iterdir())) == 2
+
+
+def test_with_a_payload_key_it_is_one_account_too(monkeypatch):
+    monkeypatch.setenv("AGENTCOMPASS_PAYLOAD_KEY", base64.b64encode(bytes(range(32))).decode())
+    seal = cluster_store()
+    assert seal(CANARY) == seal(CANARY) != seal(f"{CANARY}-other")
 
 
 def test_literal_key_is_refused_with_a_cluster_and_not_repeated(project):
