@@ -66,8 +66,8 @@ class Pause:
     def hear(self, arguments: Sequence[object]) -> None:
         """``EndpointState``: what the launch decided about an endpoint."""
         decision = model_of(EndpointState, arguments)
-        if decision is not None and decision.endpoint in self._input.endpoints.ids:
-            self._view.hear(decision)
+        if decision is not None:
+            self._take(decision)
             self._changed()
 
     def resume(self, arguments: Sequence[object]) -> None:
@@ -76,12 +76,16 @@ class Pause:
         What the launch has not decided yet, it is asked to: then all requests of that endpoint go on.
         """
         self._by_operator = ""
-        decided = models_of(EndpointState, arguments) if arguments else None
+        decided = models_of(EndpointState, arguments)
         for decision in decided or []:
-            self._view.hear(decision)
+            self._take(decision)
         for report in self._view.mend(decided):
             self._tell(report)
         self._changed()
+
+    def _take(self, decision: EndpointState) -> None:
+        if decision.endpoint in self._input.endpoints.ids:  # signals come from people, too
+            self._view.hear(decision)
 
     def _told(self, refusal: Refusal) -> str:
         own = refusal.request == self._input.request_key

@@ -23,10 +23,12 @@ def text_of(arguments: Sequence[object], position: int = 0, default: str = "") -
     return found if isinstance(found, str) and found else default
 
 
-def models_of(model: type[ModelT], arguments: Sequence[object]) -> list[ModelT]:
-    """The first argument as a list of models; what is none is left out."""
+def models_of(model: type[ModelT], arguments: Sequence[object]) -> list[ModelT] | None:
+    """The first argument as a list of models; what is none is left out. ``None`` when it is no list."""
     first = arguments[0] if arguments else None
-    found = [model_of(model, [item]) for item in first] if isinstance(first, list) else []
+    if not isinstance(first, list):
+        return None
+    found = [model_of(model, [item]) for item in first]
     return [item for item in found if item is not None]
 
 

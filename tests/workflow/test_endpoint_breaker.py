@@ -190,7 +190,7 @@ async def test_one_request_that_is_resumed_lets_all_of_its_endpoint_go_on(client
         two = request(client, handle, "two")
         await until(lambda: state_is(two, "paused"))
         fakes.refuses.clear()
-        await two.signal(RESUME_SIGNAL)
+        await two.signal(RESUME_SIGNAL, "please")  # as somebody may write it
         assert (await handle.result()).status == "completed"
 
 
@@ -331,5 +331,7 @@ async def test_what_is_no_report_of_an_endpoint_is_dropped(client: Client) -> No
             await handle.signal(ENDPOINT_SIGNAL, args=arguments)
         for arguments in ([], [{"endpoint": "elsewhere#1", "number": 5, "refusal": refusal}]):
             await request(client, handle, "one").signal(ENDPOINT_SIGNAL, args=arguments)
+        unknown = [{"endpoint": "elsewhere#1", "number": 9, "refusal": refusal}, 7]
+        await request(client, handle, "one").signal(RESUME_SIGNAL, unknown)
         fakes.gate("one").opened.set()
         assert (await handle.result()).status == "completed"
