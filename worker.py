@@ -37,6 +37,7 @@ from .activities.store import install_run_log
 from .activities.telemetry import WorkerMetrics
 from .cli.connection import Connection, connect
 from .cli.embedded_server import agentcompass_home
+from .cli.left_behind import LeftBehind
 from .cli.server_watch import keep_server
 from .cli.serving.addresses import ListenAddress
 from .cli.serving.deployment import UNVERSIONED_BUILD_ID, DeploymentVersion
@@ -45,6 +46,7 @@ from .cli.serving.loop_guard import LIMIT_VARIABLE, guarded_loop, loop_limit
 from .cli.serving.runtime import create_runtime
 from .cli.serving.tracing import tracing
 from .cli.worker_process import LaunchWorker
+from .contracts.launch import LaunchResult
 from .contracts.workflows import POOL_QUEUE, launch_workflow_id, places_queue, presence_queue
 from .plugins.registry import load_registry
 from .workflows.provider_pool import ProviderPoolWorkflow
@@ -285,11 +287,14 @@ async def run_worker(options: WorkerOptions) -> None:
                     every_seconds=REAPER_SECONDS,
                 )
                 sweeping = asyncio.create_task(reaper.run())
+                looking = asyncio.create_task(_look_for_left_behind(connection))
+                looking.add_done_callback(_tell_failure)
                 health.phase = "serving"
                 if options.until_closed:
                     LaunchWorker(agentcompass_home(), options.until_closed).note_serving()
                 _LOG.info("serving task queue %s as %s, %s", options.task_queue, os.getpid(), version)
                 ended = await _first_reason_to_leave(connection, options, stop)
+                await _cancel(looking)
                 health.phase = "draining"
                 _LOG.info("draining")
     is_over = ended.get_name() == _LAUNCH_OVER
@@ -297,6 +302,11 @@ async def run_worker(options: WorkerOptions) -> None:
     if is_over:
         LaunchWorker(agentcompass_home(), options.until_closed).forget()  # nobody may follow it to its end
     ended.result()  # raises why a watcher gave up
+
+
+async def _look_for_left_behind(connection: Connection) -> None:
+    if connection.mode == "embedded":
+        await LeftBehind(connection).look_again_and_again()
 
 
 async def _end_sweeping(sweeping: asyncio.Task[None], reaper: ReaperLoop, launch_id: str) -> None:
@@ -348,7 +358,9 @@ async def _until_closed(connection: Connection, launch_id: str) -> Literal[True]
 
 async def _settle(client: Client, launch_id: str, launch: WorkflowExecutionDescription) -> None:
     """Serve what outlives the launch: the schedule's workflow that waits for it, and requests that nobody ended."""
-    if launch.status is not WorkflowExecutionStatus.COMPLETED:
+    if launch.status is not WorkflowExecutionStatus.COMPLETED or await _has_failed_requests(
+        client, launch_id
+    ):
         try:
             await until_settled(client, launch_id, SETTLE_SECONDS)
         except TimeoutError:
@@ -360,3 +372,9 @@ async def _settle(client: Client, launch_id: str, launch: WorkflowExecutionDescr
                 # The server tells nobody of its own accord.
                 while (await parent.describe()).status is WorkflowExecutionStatus.RUNNING:  # noqa: ASYNC110
                     await asyncio.sleep(0.2)
+
+
+async def _has_failed_requests(client: Client, launch_id: str) -> bool:
+    """True when one of them may have been terminated, and have left its attempts."""
+    workflow = client.get_workflow_handle(launch_workflow_id(launch_id), result_type=LaunchResult)
+    return any(item.status == "failed" for item in (await workflow.result()).requests)

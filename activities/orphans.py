@@ -11,6 +11,7 @@ import asyncio
 import itertools
 import logging
 import random
+from datetime import UTC, datetime, timedelta
 
 from temporalio.client import Client, WorkflowExecution, WorkflowExecutionStatus
 from temporalio.service import RPCError, RPCStatusCode
@@ -20,8 +21,11 @@ from ..contracts.workflows import ATTEMPT_WORKFLOW, REQUEST_WORKFLOW, STOP_SIGNA
 
 ORPHANS_SECONDS = 20.0
 """Between two looks of a worker process, a quarter more or less, so that many do not look together."""
-_ATTEMPTS_EVERY = 6
-"""Looks of a worker that serves all launches: attempts are many, and outlive a request only when that was terminated."""
+_ALL_ATTEMPTS_EVERY = 6
+"""Looks of a worker that serves all launches: attempts are many, and outlive a request only when that was terminated.
+At the looks between, it asks for those of requests that ended so a short time ago."""
+_SHORT_TIME = timedelta(minutes=10)
+"""Much longer than what lies between two looks, clocks that differ, and what the server takes to list an end."""
 _LEFT_SECONDS = 0.5
 _REASON = "its launch was ended without it"
 _log = logging.getLogger(__name__)
@@ -31,26 +35,37 @@ async def look_for_orphans(client: Client, launch_id: str = "") -> None:
     """End them, again and again until cancelled: of one launch, or of all that the server knows."""
     for look in itertools.count():
         try:
-            await end_orphans(client, launch_id, attempts=bool(launch_id) or look % _ATTEMPTS_EVERY == 0)
+            await end_orphans(
+                client, launch_id, all_attempts=bool(launch_id) or look % _ALL_ATTEMPTS_EVERY == 0
+            )
         except RPCError as error:
             _log.warning("requests without a launch were not looked for: %s", error.message)
         await asyncio.sleep(ORPHANS_SECONDS * random.uniform(0.75, 1.25))
 
 
-async def end_orphans(client: Client, launch_id: str = "", *, attempts: bool = True) -> int:
-    """Ask requests, and ``attempts``, to end whose parent is over; returns how many there were.
+async def end_orphans(client: Client, launch_id: str = "", *, all_attempts: bool = True) -> int:
+    """Ask requests and attempts to end whose parent is over; returns how many there were.
 
-    Raises ``RPCError``. Asked twice, they end once.
+    Without ``all_attempts`` only attempts of requests that were terminated within the last minutes. Raises
+    ``RPCError``. Asked twice, they end once.
     """
-    found = await _running(client, REQUEST_WORKFLOW, launch_id)
-    if attempts:
-        found += await _running(client, ATTEMPT_WORKFLOW, launch_id)
-    parents = sorted({item.parent_id for item in found if item.parent_id})
-    over = {name for name in parents if await _is_over(client, name)}
-    orphans = [item for item in found if item.parent_id in over]
+    orphans = await _orphans(client, launch_id, all_attempts=all_attempts)
     for item in orphans:
         await _end(client, item)
     return len(orphans)
+
+
+async def queues_of_orphans(client: Client) -> dict[str, str]:
+    """Launches that left requests or attempts behind, by id, and the task queue on which these wait.
+
+    Raises ``RPCError``.
+    """
+    found: dict[str, str] = {}
+    for item in await _orphans(client):
+        launch_id = _launch_of(item)
+        if launch_id and item.task_queue:
+            found[launch_id] = item.task_queue
+    return found
 
 
 async def until_settled(client: Client, launch_id: str, seconds: float) -> None:
@@ -61,6 +76,37 @@ async def until_settled(client: Client, launch_id: str, seconds: float) -> None:
     async with asyncio.timeout(seconds):
         while await end_orphans(client, launch_id):  # noqa: ASYNC110  # the server tells nobody of its own accord
             await asyncio.sleep(_LEFT_SECONDS)
+
+
+async def _orphans(
+    client: Client, launch_id: str = "", *, all_attempts: bool = True
+) -> list[WorkflowExecution]:
+    found = await _running(client, REQUEST_WORKFLOW, launch_id)
+    if all_attempts:
+        found += await _running(client, ATTEMPT_WORKFLOW, launch_id)
+    else:
+        found += await _attempts_of_ended_requests(client)
+    parents = sorted({item.parent_id for item in found if item.parent_id})
+    over = {name for name in parents if await _is_over(client, name)}
+    return [item for item in found if item.parent_id in over]
+
+
+async def _attempts_of_ended_requests(client: Client) -> list[WorkflowExecution]:
+    """Of requests that ended a short time ago and not by themselves, which end when they have no attempts."""
+    since = datetime.now(UTC) - _SHORT_TIME
+    query = (
+        f'WorkflowType = "{REQUEST_WORKFLOW}" AND CloseTime > "{since.isoformat()}" '
+        'AND ExecutionStatus IN ("Terminated", "TimedOut", "Failed", "Canceled")'
+    )
+    ended = [item async for item in client.list_workflows(query)]
+    names = {item.id for item in ended}
+    launches = sorted({_launch_of(item) for item in ended} - {""})
+    attempts = [item for launch in launches for item in await _running(client, ATTEMPT_WORKFLOW, launch)]
+    return [item for item in attempts if item.parent_id in names]
+
+
+def _launch_of(item: WorkflowExecution) -> str:
+    return next((str(pair.value) for pair in item.typed_search_attributes if pair.key.name == LAUNCH), "")
 
 
 async def _running(client: Client, kind: str, launch_id: str) -> list[WorkflowExecution]:

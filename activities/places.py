@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import random
 import time
-from collections.abc import Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
 from datetime import timedelta
+from typing import TypeVar
 
 from temporalio import activity
 from temporalio.client import Client, WorkflowQueryFailedError, WorkflowQueryRejectedError
@@ -40,9 +42,14 @@ _FORGOTTEN_SECONDS = 2 * SELDOM_SECONDS
 _PATIENCE = timedelta(seconds=10)
 _ASKING_AT_ONCE = 4
 """A server takes ten updates of a workflow at a time, from all workers together."""
+_IN_LINE = 200
+"""Attempts of a launch that one worker process has waiting in a pool. More wait here, in order, until one of these goes on."""
+_ASKED_AT_ONCE = 1000
 _LOOKS_AT_ONCE = 16
 _GONE_AT_ONCE = 100
 _log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 
 @dataclass(eq=False)
@@ -52,6 +59,25 @@ class _Waiting:
     """``None``: the pool does not know of it, and has to be asked again."""
 
 
+@dataclass
+class _Doors:
+    """How many of a launch may be in a pool's line, and how many want to."""
+
+    semaphore: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_IN_LINE))
+    users: int = 0
+
+    async def enter(self) -> None:
+        """Raises ``ApplicationError`` when the worker is to leave."""
+        entering = asyncio.ensure_future(self.semaphore.acquire())
+        try:
+            await _unless_leaving(entering)
+        except BaseException:  # whatever ends the waiting, nobody would give the place in the line back
+            if entering.done() and not entering.cancelled():
+                self.semaphore.release()
+            entering.cancel()
+            raise
+
+
 class Places:
     """The places that attempts of one worker process have and want. An attempt may ask twice."""
 
@@ -59,6 +85,8 @@ class Places:
         self._client = client
         self._asking = asyncio.Semaphore(_ASKING_AT_ONCE)
         self._rooms: dict[str, _Room] = {}
+        self._before: dict[tuple[str, str], _Doors] = {}
+        """By provider and launch."""
 
     async def take(self, provider: str, request: LeaseRequest, *, start: bool = False) -> Grant | None:
         """Wait for a place and a turn; ``None`` when there is no pool, and so no limit.
@@ -66,6 +94,13 @@ class Places:
         ``start`` starts the pool if there is none. Cancelled, it keeps its place in the queue: the closing of the
         environment gives that up.
         """
+        if request.begun:
+            # It may hold a place for which those before it wait.
+            return await self._take(provider, request, start=start)
+        async with self._in_line(provider, request.launch):
+            return await self._take(provider, request, start=start)
+
+    async def _take(self, provider: str, request: LeaseRequest, *, start: bool) -> Grant | None:
         while True:
             answer = await self._ask(provider, request, start=start)
             if answer is None or answer.grant is not None:
@@ -75,6 +110,22 @@ class Places:
                 return granted
             # Most likely its attempt was cancelled and has given the place up, of which we are about to hear.
             await asyncio.sleep(_FORGOTTEN_SECONDS)
+
+    @asynccontextmanager
+    async def _in_line(self, provider: str, launch: str) -> AsyncIterator[None]:
+        """Not too many of a launch at a time; first come, first served."""
+        doors = self._before.setdefault((provider, launch), _Doors())
+        doors.users += 1
+        try:
+            await doors.enter()
+            try:
+                yield
+            finally:
+                doors.semaphore.release()
+        finally:
+            doors.users -= 1
+            if not doors.users:
+                del self._before[provider, launch]
 
     async def give_back(self, provider: str, workflow_id: str, environment_id: str) -> None:
         """The environment is closed. Raises ``RPCError`` when the server cannot be told."""
@@ -111,6 +162,8 @@ class _Room:
         self._waiting: set[_Waiting] = set()
         self._news = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
+        self._looks = random.randrange(1000)
+        """At the members; processes begin with different ones, where there are very many."""
 
     def hurry(self) -> None:
         """A place came free here: somebody here may have it."""
@@ -157,18 +210,18 @@ class _Room:
     async def _serve(self, *, with_members: bool) -> bool:
         """Ask for all that wait here; True when any of them may go on."""
         waiting = [item for item in self._waiting if not item.answer.done()]
-        found = await self._answer(
-            PlacesAsked(places=[item.place for item in waiting], with_members=with_members)
-        )
-        granted = {grant.key: grant for grant in found.granted}
-        still, served = {place.key for place in found.waiting}, False
-        for item in waiting:
-            grant = granted.get(item.place.key)
-            if item.answer.done() or (grant is None and item.place.key in still):
-                continue
-            item.answer.set_result(grant)
-            served = True
-        await self._drop_gone(found.members)
+        served = False
+        for begin in range(0, len(waiting), _ASKED_AT_ONCE):
+            some = waiting[begin : begin + _ASKED_AT_ONCE]
+            asked = PlacesAsked(
+                places=[item.place for item in some],
+                with_members=with_members and begin == 0,
+                look=self._looks,
+            )
+            found = await self._answer(asked)
+            served = _tell(some, found) or served
+            await self._drop_gone(found.members)
+        self._looks += with_members
         return served
 
     async def _answer(self, asked: PlacesAsked) -> PlacesAnswer:
@@ -204,7 +257,20 @@ class _Room:
             await pool.signal(GONE_SIGNAL, args=gone[begin : begin + _GONE_AT_ONCE])
 
 
-async def _unless_leaving(answer: asyncio.Future[Grant | None]) -> Grant | None:
+def _tell(waiting: Sequence[_Waiting], found: PlacesAnswer) -> bool:
+    """Pass on what the pool says; True when any of them need not wait any longer."""
+    granted = {grant.key: grant for grant in found.granted}
+    still, told = {place.key for place in found.waiting}, False
+    for item in waiting:
+        grant = granted.get(item.place.key)
+        if item.answer.done() or (grant is None and item.place.key in still):
+            continue
+        item.answer.set_result(grant)
+        told = True
+    return told
+
+
+async def _unless_leaving(answer: asyncio.Future[T]) -> T:
     """Raises ``ApplicationError`` when the worker is to leave: another one goes on waiting at once."""
     if not activity.in_activity():
         return await answer

@@ -20,6 +20,7 @@ from .connection import is_outage, revived
 from .display import Display
 from .launch_handle import LaunchHandle, call, request_cancel
 from .launch_status import read_snapshot, read_status, status_of_result
+from .left_behind import LeftBehind
 from .reuse_note import ReuseNotes
 from .shared_queue import with_worker
 from .troubles import TroubleWatch
@@ -151,14 +152,16 @@ class Follower:
             asking.cancel()
 
     async def _result(self) -> LaunchResult:
-        if self._handle.worker is not None:
-            self._handle.worker.forget()
         try:
             result = await self._ask(lambda workflow: workflow.result())
         except WorkflowFailureError as error:
+            # Ended from outside: what it left needs its worker, which forgets by itself.
+            await call(LeftBehind(self._handle.connection).serve)
             raise AgentCompassError(
                 f"launch {self._handle.launch_id} ended without a result: {error.cause}"
             ) from error
+        if self._handle.worker is not None:
+            self._handle.worker.forget()
         raise_refusal(result)
         for note in await self._reuse.fresh(result.requests):
             self._display.message(note)

@@ -26,7 +26,16 @@ from .home import home_folder
 from .housekeeping import has_lost_secrets
 from .launch_handle import LaunchHandle, call, describe, is_running, send_signal
 from .launch_status import read_status
+from .left_behind import LeftBehind
 from .shared_queue import with_worker
+
+
+async def clean_up_after(launch_id: str) -> bool:
+    """Have what a launch left behind cleaned up that was ended from outside; False when nothing waits for that."""
+    handle = await launcher.attach(launch_id)
+    if await is_running(handle):
+        return False
+    return launch_id in await call(LeftBehind(handle.connection).serve)
 
 
 async def cancel(launch_id: str, *, request: str = "", task: str = "") -> str:

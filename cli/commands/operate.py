@@ -30,7 +30,9 @@ def cancel(
     from .. import operating
 
     over = asyncio.run(operating.cancel(launch, request=request, task=task))
-    if over:
+    if over and asyncio.run(operating.clean_up_after(launch)):
+        print(f"{over} is over; what it left behind is now asked to end, and cleans up.")
+    elif over:
         print(f"{over} is over already; there is nothing to do.")
     else:
         print(f"{_what(launch, request, task)}; see `agentcompass status {launch}`.")

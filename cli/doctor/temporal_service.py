@@ -10,8 +10,10 @@ from pathlib import Path
 from temporalio.api.enums.v1 import TaskQueueType
 from temporalio.api.taskqueue.v1 import PollerInfo, TaskQueue
 from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest
+from temporalio.client import Client
 from temporalio.service import RPCError, ServiceClient
 
+from ...activities.orphans import queues_of_orphans
 from ...contracts.errors import ConfigurationError, ServiceUnreachableError
 from ...contracts.search_attributes import SEARCH_ATTRIBUTES
 from ..connection import ConnectionConfig, connect, resolve_connection
@@ -62,7 +64,21 @@ async def _embedded(home: Path) -> list[Finding]:
         return [unreachable(AREA, "local server", detail, advice)]
     detail = f"{await server_version(client)} at {status.address}, UI {status.ui_address}, {database}"
     clock = ok(AREA, "clock", "that of the server, which runs on this machine")
-    return [ok(AREA, "local server", detail), await _search_attributes(client, NAMESPACE), clock]
+    findings = [ok(AREA, "local server", detail), await _search_attributes(client, NAMESPACE), clock]
+    return findings + await _left_behind(client)
+
+
+async def _left_behind(client: ServiceClient) -> list[Finding]:
+    """Launches that were ended from outside, and whose requests or attempts nobody has ended yet."""
+    try:
+        launches = sorted(await queues_of_orphans(Client(client, namespace=NAMESPACE)))
+    except RPCError as error:
+        return [warning("workers", "left behind", f"the server does not tell: {error.message}", "try again")]
+    if not launches:
+        return []
+    text = f"requests or attempts of {len(launches)} launches that were ended without them, such as {launches[0]}"
+    advice = f"the next run cleans up, or: agentcompass cancel {launches[0]}"
+    return [warning("workers", "left behind", text, advice)]
 
 
 def _ports() -> Finding:

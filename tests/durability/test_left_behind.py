@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 
+import pytest
 from command_line import CommandLine, Running, is_alive, kill_and_wait, wait_for
 from gated_runs import start_gated, terminate_launch
 from gates import Gates
@@ -67,6 +68,42 @@ def test_what_a_terminated_launch_left_goes_before_its_worker_does(secluded: Com
     terminate_launch(command_line, running.launch_id)
     running.wait()
     wait_for("the environment to go", lambda: not folder.exists())
+
+
+def test_attempts_of_a_request_that_was_terminated_go_before_the_worker_does(secluded: CommandLine) -> None:
+    """With the local server: its launch is over at once, and nobody else would serve them."""
+    running, _, worker = start_and_stop_in_the_agent(secluded, "one")
+    asyncio.run(terminate_only(secluded, f"{launch_workflow_id(running.launch_id)}/1-gated-gated"))
+    running.wait().expect(1)
+    wait_for("the end of its worker", lambda: not is_alive(worker))
+    assert environments(secluded) == set()
+
+
+@pytest.mark.parametrize("how", ["the next run", "cancel"])
+def test_what_a_launch_left_that_was_terminated_without_a_worker_is_told_and_cleaned_up(
+    secluded: CommandLine, how: str
+) -> None:
+    running, gates, worker = start_and_stop_in_the_agent(secluded, "one")
+    launch_id = running.launch_id
+    running.kill()
+    kill_and_wait(worker)
+    asyncio.run(terminate_only(secluded, launch_workflow_id(launch_id)))
+
+    def told() -> list[dict[str, str]]:
+        found: list[dict[str, str]] = secluded.run("doctor", "--json").json["findings"]
+        return [item for item in found if item["name"] == "left behind"]
+
+    [finding] = wait_for("the server to list its end", told)
+    assert launch_id in finding["detail"] and launch_id in finding["advice"]
+    if how == "cancel":
+        said = secluded.run("cancel", launch_id, env=gates.env).expect(0).stdout
+        assert "what it left behind is now asked to end" in said
+    else:
+        arguments = ("run", "qa", "oracle", "none", "--benchmark-params", secluded.dataset(ROWS))
+        secluded.run(*arguments, env=gates.env).expect(0)
+    wait_for("the environment to go", lambda: not environments(secluded))
+    [state] = secluded.results.glob("*/one/run_info.json")
+    wait_for("its state", lambda: json.loads(state.read_bytes())["status"] == "cancelled")
 
 
 def test_requests_of_a_launch_of_many_that_was_terminated_end_and_clean_up(secluded: CommandLine) -> None:

@@ -18,6 +18,7 @@ from temporalio.exceptions import ApplicationError
 from temporalio.testing import WorkflowEnvironment
 from workflow_server import real_server, stage, until
 
+from agentcompass.activities.orphans import end_orphans, queues_of_orphans
 from agentcompass.contracts.activities import (
     CLOSE_ENVIRONMENT,
     EVALUATE,
@@ -256,3 +257,25 @@ async def test_a_request_whose_launch_was_terminated_ends_by_itself(client: Clie
         await request.signal(CANCEL_TASK_SIGNAL, "a")  # another one begins, which is news for the launch
         found = await request.result()
     assert (found["status"], found["error"]) == ("cancelled", "its launch was ended without it")
+
+
+async def test_attempts_of_a_request_that_is_terminated_by_itself_are_ended_at_the_next_look(
+    client: Client,
+) -> None:
+    fakes = Requests(["a", "b"], held="r0 r1")
+    async with stage(client, fakes) as scene:
+        handle = await scene.launch(*named("r0", "r1"), task_concurrency=3)
+        await until(lambda: standing(fakes, r0=2, r1=1))
+        launch_id = handle.id.removeprefix("launch/")
+        assert launch_id not in await queues_of_orphans(client)
+        await client.get_workflow_handle(f"{handle.id}/r0").terminate("by mistake")
+
+        async def both_are_closed() -> bool:  # at the next looks: the server lists an end a moment later
+            await end_orphans(client, all_attempts=False)
+            return len(fakes.inputs(CLOSE_ENVIRONMENT)) == 2
+
+        await until(both_are_closed)
+        await until(lambda: standing(fakes, r1=2))
+        fakes.gate("r1").opened.set()
+        result = await handle.result()
+    assert [item.status for item in result.requests] == ["failed", "completed"]

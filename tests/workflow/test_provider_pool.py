@@ -166,6 +166,36 @@ async def test_those_that_wait_in_one_process_get_their_places_in_turn(client: C
     assert most == 2
 
 
+async def test_few_of_a_launch_are_in_line_at_a_time_and_all_get_their_place(
+    client: Client, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr("agentcompass.activities.places._IN_LINE", 3)
+    async with running_pool(client, capacity=1) as pool:
+        places, order = Places(client), []
+        assert await pool.acquire_now("first") is not None
+
+        async def attempt(name: str, **more: Any) -> None:
+            assert await places.take(pool.provider, request(name).model_copy(update=more)) is not None
+            order.append(name)
+            assert (await pool.status()).waiting.get("l", 0) <= 4
+            await places.give_back(pool.provider, name, f"env-{name}")
+
+        waiting = [asyncio.create_task(attempt(f"w{number}")) for number in range(9)]
+        await until(lambda: so_many_wait(pool, 3))
+        begun = asyncio.create_task(attempt("begun", begun=True))
+        await until(lambda: so_many_wait(pool, 4))  # it is let in at once
+        for given_up in (waiting.pop(5), waiting.pop(4)):
+            given_up.cancel()
+        await pool.release("first")
+        await asyncio.wait_for(asyncio.gather(begun, *waiting), 60)
+    assert order[0] == "begun" and sorted(order[1:]) == ["w0", "w1", "w2", "w3", "w6", "w7", "w8"]
+    assert places._before == {}
+
+
+async def so_many_wait(pool: Pool, count: int) -> bool:
+    return (await pool.status()).waiting == {"l": count}
+
+
 async def test_a_steps_verifier_gets_a_place_beside_its_attempts_own_and_nobody_else_gets_either(
     client: Client,
 ) -> None:

@@ -1,0 +1,63 @@
+"""Launches that were ended from outside while no worker of theirs ran: with the local server nobody would serve what they left.
+
+Requests and attempts of such a launch wait on a queue of their own. A worker that is started for it asks them to end, waits
+until they have cleaned up, and leaves.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from temporalio.service import RPCError
+
+from ..activities.orphans import queues_of_orphans
+from ..contracts.errors import AgentCompassError
+from ..contracts.workflows import launch_workflow_id
+from .connection import Connection
+from .embedded_server import agentcompass_home
+from .troubles import is_polled
+from .worker_process import LaunchWorker
+
+LOOK_SECONDS = 60.0
+"""Between two looks of a worker process."""
+_CONCURRENCY = 64
+_log = logging.getLogger("agentcompass.worker")
+
+
+class LeftBehind:
+    """Finds such launches and starts their workers; nothing to do with a cluster, whose workers serve all launches."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._workers: dict[str, LaunchWorker] = {}
+        """Kept, because they remember how often a worker died."""
+
+    async def look_again_and_again(self) -> None:
+        """At once and then every minute, until cancelled."""
+        while True:
+            try:
+                for launch_id in await self.serve():
+                    _log.info(
+                        "launch %s was ended without its requests; started a worker for them", launch_id
+                    )
+            except (RPCError, OSError, AgentCompassError) as error:
+                _log.warning("what ended launches left behind was not looked for: %s", error)
+            await asyncio.sleep(LOOK_SECONDS)
+
+    async def serve(self) -> list[str]:
+        """Start the workers that are missing; returns the launches that now have one.
+
+        Raises ``RPCError``, and ``AgentCompassError`` when workers of a launch die again and again.
+        """
+        if self._connection.mode != "embedded":
+            return []
+        started = []
+        for launch_id, queue in sorted((await queues_of_orphans(self._connection.client)).items()):
+            own = queue == launch_workflow_id(launch_id)
+            if not own and await is_polled(self._connection.client, queue):
+                continue  # whoever serves schedules looks for orphans, too
+            worker = self._workers.setdefault(launch_id, LaunchWorker(agentcompass_home(), launch_id))
+            if await asyncio.to_thread(worker.ensure, queue, _CONCURRENCY, self._connection.address):
+                started.append(launch_id)
+        return started
