@@ -46,6 +46,7 @@ from .cli.serving.loop_guard import LIMIT_VARIABLE, guarded_loop, loop_limit
 from .cli.serving.runtime import create_runtime
 from .cli.serving.tracing import tracing
 from .cli.worker_process import LaunchWorker
+from .contracts.errors import UsageError
 from .contracts.launch import LaunchResult
 from .contracts.workflows import POOL_QUEUE, launch_workflow_id, places_queue, presence_queue
 from .plugins.registry import load_registry
@@ -339,18 +340,23 @@ async def _until_closed(connection: Connection, launch_id: str) -> Literal[True]
 
     A worker is started together with its launch, so for a while there may be no launch yet.
     """
-    patience = time.monotonic() + LAUNCH_PATIENCE_SECONDS
+    patience, known = time.monotonic() + LAUNCH_PATIENCE_SECONDS, False
     handle = connection.client.get_workflow_handle(launch_workflow_id(launch_id))
     while True:
         try:
             description = await handle.describe()
+            known = True
             if description.status is not WorkflowExecutionStatus.RUNNING:
                 await _settle(connection.client, launch_id, description)
                 return True
         except RPCError as error:
             if error.status is RPCStatusCode.NOT_FOUND:
-                if time.monotonic() > patience:
+                if known:
                     return True
+                if time.monotonic() > patience:
+                    raise UsageError(
+                        f"there is no launch {launch_id!r} for which a worker could wait"
+                    ) from None
             else:
                 _LOG.warning("the server does not answer: %s", error.message)
         await asyncio.sleep(1.0)

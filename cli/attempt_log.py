@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..activities.store import RecordedStep, RunStore, open_store
-from ..contracts.errors import UsageError
+from ..contracts.errors import RecordError, UsageError
 from ..contracts.progress import OVER
 from ..contracts.records import ActiveTask, AttemptRecord
 from .launch_status import read_snapshot
@@ -33,6 +33,8 @@ class AttemptLog:
         self._store: RunStore = open_store(run_dir)
         if all(entry.task_id != task_id for entry in self._store.task_entries()):
             raise UsageError(f"the run in {run_dir} has no task {task_id!r}")
+        if attempt is not None:
+            _check_attempt(self._store, task_id, attempt)
         self._run_dir = run_dir
         self._task_id = task_id
         self.attempt = attempt or self._latest()
@@ -96,3 +98,15 @@ class AttemptLog:
             return max(map(int, record.attempts), default=1)
         finished = self._store.finished_attempts(self._task_id)
         return max((item.attempt for item in finished), default=1)
+
+
+def _check_attempt(store: RunStore, task_id: str, attempt: int) -> None:
+    """Raises ``UsageError`` for one that the run does not have."""
+    try:
+        count = store.request().execution.attempts.k
+    except RecordError:
+        return  # an old run, or a damaged one: it is not known how many it has
+    if attempt > count:
+        raise UsageError(
+            f"task {task_id!r} has {count} {'attempt' if count == 1 else 'attempts'}, and no attempt {attempt}"
+        )

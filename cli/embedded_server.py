@@ -27,6 +27,7 @@ from pathlib import Path
 
 from temporalio.service import RPCError, ServiceClient
 
+from ..contracts.errors import ConfigurationError
 from ..contracts.search_attributes import SEARCH_ATTRIBUTES
 from .server_namespace import connect_if_served, server_version, set_up_namespace
 from .server_process import (
@@ -121,6 +122,7 @@ class EmbeddedServer:
 
         Raises:
             ServerStartError: no server is ready in time; the message ends with its log.
+            ConfigurationError: the home is a file.
         """
         try:
             state = self._files.read_state()
@@ -130,7 +132,15 @@ class EmbeddedServer:
             async with self._change_lock():
                 return await self._ensure_alone()
         except OSError as error:
-            raise ServerStartError(f"Cannot use {self._files.home}: {error}") from error
+            home = self._files.home
+            if home.exists() and not home.is_dir():
+                raise ConfigurationError(
+                    f"AGENTCOMPASS_HOME {home} is a file: move it away, or choose another folder"
+                ) from error
+            where = f" ({error.filename})" if error.filename else ""
+            raise ServerStartError(
+                f"Cannot use AGENTCOMPASS_HOME {home}: {error.strerror or error}{where}"
+            ) from error
 
     async def stop(self) -> bool:
         """End the server politely, then by force; return whether one was running.

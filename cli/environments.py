@@ -13,6 +13,7 @@ from ..activities.reap import used_providers
 from ..activities.reaper import EnvironmentState, Owners, Sighting, find_environments, release
 from ..contracts.base import Contract
 from ..contracts.errors import UsageError
+from ..contracts.references import is_environment_id
 from ..plugins.registry import load_registry
 from .launch_handle import call
 from .launcher import open_connection
@@ -90,8 +91,16 @@ async def look(*, launch: str = "", provider: str = "") -> Environments:
 def choose(
     found: Environments, ids: Sequence[str], *, all_closed: bool, launch: str, force: bool
 ) -> list[ListedEnvironment]:
-    """Those to release. Raises ``UsageError`` when one belongs to a live attempt and ``force`` is off."""
+    """Those to release; an id of one that is gone names none.
+
+    Raises ``UsageError`` for what cannot be an id, and when one belongs to a live attempt and ``force`` is off.
+    """
     if ids:
+        for name in ids:
+            if name not in found.sightings and not is_environment_id(name):
+                raise UsageError(
+                    f"{name!r} is no environment; `agentcompass env list` shows those there are. Nothing was removed"
+                )
         chosen = [item for item in found.listed if item.id in set(ids)]
     elif all_closed:
         return [item for item in found.listed if item.state is EnvironmentState.CLOSED]

@@ -17,6 +17,7 @@ from ..contracts.launch import OVER_STATES, LaunchResult, LaunchStatus, LaunchSt
 from ..contracts.records import ProgressSnapshot
 from ..contracts.workflows import STATUS_QUERY
 from .connection import is_outage
+from .silent_launch import why_paused
 
 if TYPE_CHECKING:
     from .launch_handle import LaunchHandle
@@ -91,6 +92,9 @@ async def _without_worker(handle: LaunchHandle) -> LaunchStatus:
     if over is not None:
         return over
     message = await _why_no_answer(handle)
+    paused = await why_paused(handle.connection.client, handle.launch_id)
+    if paused:
+        return LaunchStatus(launch_id=handle.launch_id, state="paused", message=f"{paused}\n{message}")
     return LaunchStatus(launch_id=handle.launch_id, state="running", message=message)
 
 

@@ -40,7 +40,7 @@ def request_lines(request: RequestResult, *, many: bool = False) -> list[str]:
     """The result of one request."""
     lines = [f"{request.key}:"] if many else []
     lines.append(f"Result: {headline_of(request)}")
-    lines.append(f"Status: {request.status}")
+    lines.append(f"Status: {request.status}{_but(request)}")
     if request.error:
         lines.append(f"Reason: {request.error}")
     if request.comparison:
@@ -49,6 +49,13 @@ def request_lines(request: RequestResult, *, many: bool = False) -> list[str]:
         lines.append(f"Run directory: {request.run_dir}")
         lines += kept_lines(Path(request.run_dir))
     return lines
+
+
+def _but(request: RequestResult) -> str:
+    count = request.damaged_records
+    if not count:
+        return ""
+    return f", but not valid: {count} task {'record' if count == 1 else 'records'} cannot be read"
 
 
 def kept_lines(run_dir: Path) -> list[str]:

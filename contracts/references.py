@@ -27,6 +27,14 @@ class ExecutionRef(AttemptRef):
     """A step of a task of several steps, from 1; 0 is the whole execution."""
 
 
+_ENVIRONMENT_ID = re.compile(r"ac-(?:[a-z0-9-]+-)?[0-9a-f]{12}-a\d+-e\d+(?:-g\d+)?(?:-s\d+)?(?:-v)?")
+
+
+def is_environment_id(text: str) -> bool:
+    """Whether it looks like what ``environment_id`` returns."""
+    return _ENVIRONMENT_ID.fullmatch(text) is not None
+
+
 def environment_id(ref: ExecutionRef, *, for_evaluation: bool = False) -> str:
     """The id that an execution's environment gets: readable, derived, unique among all runs.
 

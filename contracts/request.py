@@ -123,6 +123,16 @@ class EvaluationMode(StrEnum):
     FRESH = "fresh"
 
 
+def check_env_variables(value: dict[str, str] | None) -> dict[str, str] | None:
+    """Raises ``ValueError`` for what no process can have in its environment; the message holds no value."""
+    for name, text in (value or {}).items():
+        if not _ENV_NAME.fullmatch(name):
+            raise ValueError(f"{name!r} is not a valid environment variable name")
+        if "\0" in text:
+            raise ValueError(f"the value of {name} holds a NUL character")
+    return value
+
+
 class EnvironmentSpec(Contract):
     """Which environment, with its parameters, policies and variables."""
 
@@ -150,11 +160,8 @@ class EnvironmentSpec(Contract):
         "evaluation_environment_env_variables",
     )
     @classmethod
-    def _check_names(cls, value: dict[str, str] | None) -> dict[str, str] | None:
-        for name in value or {}:
-            if not _ENV_NAME.match(name):
-                raise ValueError(f"{name!r} is not a valid environment variable name")
-        return value
+    def _check_variables(cls, value: dict[str, str] | None) -> dict[str, str] | None:
+        return check_env_variables(value)
 
 
 class AttemptStrategy(StrEnum):

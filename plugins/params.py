@@ -32,9 +32,8 @@ def _describe(item: Any, model: type[BaseModel]) -> str:
         return f"{path!r} is required"
     message = item["msg"].removeprefix("Value error, ")
     value = item["input"]
-    shown = (
-        f", got {value!r}" if isinstance(value, str | int | float | bool) and len(repr(value)) <= 60 else ""
-    )
+    plain = isinstance(value, str | int | float | bool) and len(repr(value)) <= 60
+    shown = f", got {value!r}" if plain and repr(value) not in message else ""
     return f"{path!r}: {message}{shown}" if path else f"{message}{shown}"
 
 

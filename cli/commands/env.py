@@ -112,7 +112,7 @@ def release_environments(
 def _tell(found: Environments, done: list[Released], ids: list[str], *, dry_run: bool) -> None:
     for name in ids:
         if name not in found.sightings:
-            print(f"{name}: there is no such environment; nothing to do.")
+            print(f"{name}: there is no such environment any more; nothing to do.")
     for item in done:
         owner = _owner(item.environment)
         if item.problem:

@@ -19,25 +19,34 @@ def user_file(env: Mapping[str, str]) -> Path:
 
 
 def project_file(cwd: Path) -> Path | None:
-    """The nearest ``agentcompass.yaml`` in ``cwd`` or a folder above it."""
+    """The nearest ``agentcompass.yaml`` in ``cwd`` or a folder above it.
+
+    Raises ``ConfigurationError`` when that is a folder.
+    """
     folder = cwd.absolute()
     return next(
         (
             candidate / PROJECT_FILE
             for candidate in (folder, *folder.parents)
-            if (candidate / PROJECT_FILE).is_file()
+            if _is_there(candidate / PROJECT_FILE)
         ),
         None,
     )
+
+
+def _is_there(file: Path) -> bool:
+    if file.is_dir():
+        raise ConfigurationError(f"configuration file {file} is a folder: rename it, or move it away")
+    return file.is_file()
 
 
 def config_files(cwd: Path, env: Mapping[str, str], given: Sequence[str]) -> list[Path]:
     """The files that apply, lowest precedence first.
 
     Raises:
-        ConfigurationError: a file named by ``--config`` does not exist, or is a folder.
+        ConfigurationError: a file is a folder, or one named by ``--config`` does not exist.
     """
-    files = [file for file in (user_file(env), project_file(cwd)) if file is not None and file.is_file()]
+    files = [file for file in (user_file(env), project_file(cwd)) if file is not None and _is_there(file)]
     for name in given:
         file = cwd / Path(name).expanduser()
         if not file.is_file():

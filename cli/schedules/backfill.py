@@ -23,6 +23,8 @@ from .timezones import find_timezone
 
 MAX_TIMES = 100
 """Launches that one command may ask for: each may take hours and money."""
+_COUNTED = 1000
+"""Times that a server tells of a range at most."""
 _DONE = {WorkflowExecutionStatus.COMPLETED, WorkflowExecutionStatus.RUNNING}
 
 
@@ -58,7 +60,8 @@ async def backfill(
     times = await _matching_times(connection, name, first, last)
     if len(times) > MAX_TIMES:
         raise UsageError(
-            f"{len(times)} scheduled times lie in this range; at most {MAX_TIMES} at once: choose a smaller one"
+            f"{len(times)}{' or more' if len(times) >= _COUNTED - 1 else ''} scheduled times lie in this range; "
+            f"at most {MAX_TIMES} at once: choose a smaller one"
         )
     done = [] if again else await _done(connection, name, times)
     plan = BackfillPlan([item for item in times if item not in done], done, zone)

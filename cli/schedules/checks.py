@@ -57,6 +57,7 @@ def plan_of(file: Path, config: Sequence[str], results_dir: str | None) -> tuple
     """The launch file resolved, and warnings. Raises ``UsageError`` for what no schedule can launch."""
     arguments = LaunchArguments(config=tuple(config), results_dir=results_dir)
     resolved = resolve_launch(file, arguments, store_literal=refuse_literal_of_schedule)
+    _check_folder(Path(resolved.spec.runtime.results_dir))
     warnings = list(resolved.warnings)
     for request in resolved.spec.requests:
         name = request.metadata.request_name
@@ -75,3 +76,10 @@ def plan_of(file: Path, config: Sequence[str], results_dir: str | None) -> tuple
                 "so it evaluates only tasks that failed or changed"
             )
     return resolved.spec, warnings
+
+
+def _check_folder(results: Path) -> None:
+    """Only what is wrong on any machine: with a cluster, workers write there."""
+    existing = next((folder for folder in (results, *results.parents) if folder.exists()), None)
+    if existing is not None and not existing.is_dir():
+        raise ConfigurationError(f"results directory {results}: {existing} is not a directory")

@@ -103,7 +103,7 @@ def test_what_a_launch_left_that_was_terminated_without_a_worker_is_told_and_cle
         secluded.run(*arguments, env=gates.env).expect(0)
     wait_for("the environment to go", lambda: not environments(secluded))
     [state] = secluded.results.glob("*/one/run_info.json")
-    wait_for("its state", lambda: json.loads(state.read_bytes())["status"] == "cancelled")
+    wait_for("its state", lambda: json.loads(state.read_bytes()).get("status") == "cancelled")
 
 
 def test_requests_of_a_launch_of_many_that_was_terminated_end_and_clean_up(secluded: CommandLine) -> None:

@@ -199,6 +199,53 @@ CASES = {
 }
 
 
+def home_that_is_a_file(cli: CommandLine) -> list[str]:
+    (cli.folder / "home").touch()
+    cli.env["AGENTCOMPASS_HOME"] = str(cli.folder / "home")
+    return ["list"]
+
+
+def folder_in_place_of_the_configuration(cli: CommandLine) -> list[str]:
+    (cli.folder / "agentcompass.yaml").mkdir()
+    return ["config", "show"]
+
+
+def schedule_into_a_file(cli: CommandLine) -> list[str]:
+    (cli.folder / "taken").touch()
+    cli.dataset([{"id": "a", "command": "true"}])
+    request = {"benchmark": {"id": "command", "path": "tasks.jsonl"}, "harness": {"id": "none"}}
+    plan = {"version": 1, "requests": [{"name": "one", "model": {"id": "none"}, **request}]}
+    (cli.folder / "plan.yaml").write_text(json.dumps(plan))
+    return [
+        "schedule",
+        "create",
+        "into-a-file",
+        "--cron",
+        "0 0 29 2 *",
+        "plan.yaml",
+        "--results-dir",
+        "taken",
+    ]
+
+
+CASES |= {
+    "home that is a file": Case(home_that_is_a_file, ["AGENTCOMPASS_HOME", "home is a file"]),
+    "folder in place of the configuration": Case(
+        folder_in_place_of_the_configuration, ["agentcompass.yaml is a folder"]
+    ),
+    "schedule into a file": Case(schedule_into_a_file, ["results directory", "taken is not a directory"]),
+    "environment that is none": Case(
+        lambda cli: ["env", "release", "nope", "ac-q1-0123456789ab-a1-e1"], ["'nope'", "env list"]
+    ),
+    "variable with a NUL character": Case(
+        qa("--env-params", json.dumps({"env_variables": {"A": "x\0secret-value"}})), ["value of A", "NUL"]
+    ),
+    "endpoint without a scheme": Case(
+        lambda cli: ["doctor", "--model-base-url", "notaurl"], ["'notaurl' is not an http(s) URL"]
+    ),
+}
+
+
 @dataclass(frozen=True)
 class Tried:
     """What came of a case."""

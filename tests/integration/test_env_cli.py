@@ -60,7 +60,7 @@ def test_one_environment_is_released_by_its_id_and_twice_is_no_error(
     assert told.startswith(f"{first} (kept, {kept} ") and told.endswith("): removed\n")
     assert [item["id"] for item in listed(command_line, "--launch", kept)] == [second]
     told = command_line.run("env", "release", first, second).expect(0).stdout
-    assert f"{first}: there is no such environment; nothing to do." in told
+    assert f"{first}: there is no such environment any more; nothing to do." in told
     assert listed(command_line, "--launch", kept) == []
 
 

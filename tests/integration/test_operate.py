@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import CommandLine, Running, wait_for
+from command_line import CommandLine, Running, kill_and_wait, wait_for
 from gates import Gates
 from model_answers import Reply
 from model_server import ModelServer
@@ -118,9 +118,14 @@ def test_a_paused_launch_starts_nothing_until_it_is_resumed(command_line: Comman
 
     wait_for("what ran to end", stands)
     assert "no money" in command_line.run("status", launch).expect(0).stdout
+    worker = running.worker_pid
+    running.kill()
+    kill_and_wait(worker)
+    unserved = command_line.run("status", launch).expect(0).stdout
+    assert "(paused)" in unserved and "no money" in unserved and "no worker runs" in unserved
     assert not {entry.task for entry in gates.entries()} & {"a2", "b1"}
     command_line.run("resume", launch, env=gates.env).expect(0)
-    running.wait().expect(0)
+    command_line.run("attach", launch, env=gates.env).expect(0)
 
 
 def test_commands_with_nothing_to_do_say_why_and_change_nothing(

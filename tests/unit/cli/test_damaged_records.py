@@ -112,6 +112,15 @@ def test_whatever_is_wrong_with_a_record_costs_its_task_only(
     assert expected[command] in told.out
 
 
+def test_the_status_of_a_run_with_a_damaged_record_is_not_completed_and_no_more(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cut(folder / "run" / "details" / "torn.json")
+    assert run_cli(["summary", "run"]) == 1
+    [status] = [line for line in capsys.readouterr().out.splitlines() if line.startswith("Status: ")]
+    assert status == "Status: completed, but not valid: 1 task record cannot be read"
+
+
 def test_a_record_of_an_older_version_that_says_too_little_is_not_damaged(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

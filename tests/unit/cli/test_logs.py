@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from recorded_runs import scored, write_run
 
 from agentcompass.activities.store import RecordedStep, open_store, task_file_stem
 from agentcompass.cli.attempt_log import AttemptLog
@@ -51,6 +52,13 @@ def line(number: int, message: str = "") -> str:
 
 def places(log: AttemptLog) -> list[tuple[int, int]]:
     return [(found.execution, found.step.step_id) for found in log.steps()]
+
+
+def test_an_attempt_that_the_run_does_not_have_is_refused(tmp_path: Path) -> None:
+    write_run(tmp_path / "run", {"one": [scored(True)]})
+    assert AttemptLog(tmp_path / "run", "one", 1).attempt == 1
+    with pytest.raises(UsageError, match="task 'one' has 1 attempt, and no attempt 9"):
+        AttemptLog(tmp_path / "run", "one", 9)
 
 
 def test_each_look_shows_what_is_new(run_dir: Path) -> None:
