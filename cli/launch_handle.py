@@ -67,6 +67,8 @@ async def describe(handle: LaunchHandle) -> WorkflowExecutionDescription:
         return await call(handle.workflow.describe)
     except RPCError as error:
         if error.status is RPCStatusCode.NOT_FOUND:
+            if handle.worker is not None and not handle.worker.running():
+                handle.worker.forget()  # after the loss of the database: else `doctor` would go on telling of it
             raise UsageError(
                 f"there is no launch {handle.launch_id!r}; `agentcompass list` shows those there are"
             ) from None

@@ -139,3 +139,28 @@ def test_requests_of_a_launch_of_many_that_was_terminated_end_and_clean_up(seclu
 async def terminate_only(command_line: CommandLine, workflow_id: str) -> None:
     client = await Client.connect(f"127.0.0.1:{command_line.server_port}", namespace=NAMESPACE)
     await client.get_workflow_handle(workflow_id).terminate("by mistake")
+
+
+def test_after_the_loss_of_the_database_finished_work_is_taken_over_and_the_rest_can_be_removed(
+    secluded: CommandLine,
+) -> None:
+    """What the runbook tells to do with the local server."""
+    questions = ("run", "qa", "oracle", "none", "--benchmark-params", secluded.dataset(ROWS))
+    secluded.run(*questions).expect(0)
+    running, gates, worker = start_and_stop_in_the_agent(secluded, "lost")
+    launch_id = running.launch_id
+    running.kill()
+    kill_and_wait(worker)
+    secluded.run("server", "stop").expect(0)
+    for file in (secluded.home / "server").glob("temporal.db*"):
+        file.unlink()
+
+    again = secluded.run(*questions, "--reuse", "--progress", "plain").expect(0)
+    assert "reused=1" in again.stderr
+    [left] = secluded.run("env", "list", "--json", env=gates.env).expect(0).json
+    assert (left["state"], left["launch"]) == ("unknown", launch_id)
+    secluded.run("env", "release", "--launch", launch_id, env=gates.env).expect(0)
+    assert environments(secluded) == set()
+    assert "there is no launch" in secluded.run("attach", launch_id).expect(2).stderr
+    findings = secluded.run("doctor", "--json").json["findings"]
+    assert not [item for item in findings if launch_id in item["detail"]]
