@@ -14,6 +14,12 @@ from model_answers import Reply
 from model_server import ModelServer
 from run_directory import events, status_of
 
+from agentcompass import worker
+from agentcompass.activities.data_converter import data_converter
+from agentcompass.cli.connection import ConnectionConfig, connect
+from agentcompass.contracts.errors import UsageError
+from agentcompass.contracts.workflows import NAMESPACE
+
 PLAN = """
 version: 1
 name: pair
@@ -318,3 +324,14 @@ def test_bad_usage_is_refused_with_one_line(
 ) -> None:
     [line] = command_line.run(*arguments).expect(2).errors
     assert message in line
+
+
+async def test_a_worker_for_a_launch_that_there_is_not_says_so(
+    embedded_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker, "LAUNCH_PATIENCE_SECONDS", 0.0)
+    connection = await connect(
+        ConnectionConfig("embedded", NAMESPACE, None), data_converter=data_converter(), home=embedded_home
+    )
+    with pytest.raises(UsageError, match="there is no launch 'nope' for which a worker could wait"):
+        await worker._until_closed(connection, "nope")

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from command_line import CommandLine, kill_and_wait, wait_for
 from gates import Gates
 from scheduled_runs import NEVER, Schedules
+from temporalio.client import Client, ScheduleOverlapPolicy
+
+from agentcompass.contracts.schedules import schedule_id
+from agentcompass.contracts.workflows import NAMESPACE
 
 
 @pytest.fixture
@@ -221,3 +226,26 @@ def test_a_scheduled_launch_that_nobody_serves_any_more_goes_on_with_attach(sche
     attached.wait().expect(0)
     [action] = schedules.actions(1)
     assert action["outcome"] == "completed"
+
+
+async def test_window_overlap_and_zone_are_what_the_server_keeps_to(schedules: Schedules) -> None:
+    """As the server's own description of the schedule says, also after each change."""
+    kept = {
+        "skip": ScheduleOverlapPolicy.SKIP,
+        "buffer-one": ScheduleOverlapPolicy.BUFFER_ONE,
+        "cancel-other": ScheduleOverlapPolicy.CANCEL_OTHER,
+        "allow-all": ScheduleOverlapPolicy.ALLOW_ALL,
+    }
+    port = schedules.command_line.server_port
+    client = await Client.connect(f"127.0.0.1:{port}", namespace=NAMESPACE)
+    plan = schedules.plan()
+    for number, (name, policy) in enumerate(kept.items()):
+        times = ("--cron", NEVER, "--timezone", "Asia/Kolkata", "--overlap", name)
+        window = ("--catchup-window-seconds", str(60 + number), "--replace")
+        await asyncio.to_thread(schedules.run, "create", schedules.name, plan, *times, *window)
+        described = await client.get_schedule_handle(schedule_id(schedules.name)).describe()
+        assert described.schedule.policy.overlap is policy
+        assert described.schedule.policy.catchup_window == timedelta(seconds=60 + number)
+        [first, *_] = described.info.next_action_times
+        assert (first.astimezone(UTC).hour, first.minute) == (18, 30)  # midnight there
+    await asyncio.to_thread(schedules.run, "delete", schedules.name)
