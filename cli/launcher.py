@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import re
 import secrets
@@ -44,6 +45,7 @@ from .launch_options import StartOptions
 from .launch_status import ask_status, read_status
 from .running_tasks import running_tasks
 from .shared_queue import with_worker
+from .silent_launch import why_paused
 from .troubles import find_troubles
 from .worker_process import LaunchWorker
 
@@ -53,6 +55,8 @@ OWN_STEPS = 16
 """Activities of a launch that are not an attempt's."""
 LISTED_STATES = 50
 """Running launches that ``list`` asks whether they are paused."""
+SILENT_STATES = 10
+"""Of those that nobody serves, how many have their histories read for that."""
 LIST_TIMEOUT = timedelta(seconds=2)
 """How long ``list`` waits for launches whose worker is gone, all together."""
 
@@ -270,4 +274,11 @@ async def _states(client: Client, workflow_ids: Sequence[str]) -> dict[str, str]
     paused = {
         name for name, answer in zip(asked, answers, strict=True) if answer and answer.state == "paused"
     }
+    silent = [name for name, answer in zip(asked, answers, strict=True) if answer is None][:SILENT_STATES]
+    with contextlib.suppress(TimeoutError):  # long histories: then they are shown as running
+        async with asyncio.timeout(LIST_TIMEOUT.total_seconds()):
+            reasons = await asyncio.gather(
+                *(why_paused(client, name.removeprefix("launch/")) for name in silent)
+            )
+            paused |= {name for name, reason in zip(silent, reasons, strict=True) if reason}
     return {name: "paused" if name in paused else "running" for name in workflow_ids}

@@ -128,6 +128,8 @@ def test_a_paused_launch_starts_nothing_until_it_is_resumed(command_line: Comman
     running.kill()
     kill_and_wait(worker)
     unserved = command_line.run("status", launch).expect(0).stdout
+    listed = command_line.run("list", "--json").expect(0).json
+    assert {item["launch_id"]: item["status"] for item in listed}[launch] == "paused"
     assert "(paused)" in unserved and "no money" in unserved and "no worker runs" in unserved
     assert not {entry.task for entry in gates.entries()} & {"a2", "b1"}
     command_line.run("resume", launch, env=gates.env).expect(0)
