@@ -33,6 +33,9 @@ PRELOADED = (
     "agentcompass.cli.config",
     "agentcompass.cli.launcher",
     "agentcompass.plugins.builtin",
+    "agentcompass.plugins.benchmarks.jsonl",
+    "agentcompass.plugins.benchmarks.scorers",
+    "agentcompass.plugins.environments.host_process.provider",
 )
 _OWN_PATH = tuple(sys.path[1:])
 
@@ -80,8 +83,11 @@ class Forks:
 
     def _fork(self, asker: socket.socket) -> None:
         message, streams, _, _ = socket.recv_fds(asker, LARGEST_REQUEST, 3)
-        pid = os.fork() if len(streams) == 3 else 0
-        if pid == 0 and streams:
+        if not streams:  # who asked is gone
+            asker.close()
+            return
+        pid = os.fork()
+        if pid == 0:
             self._leave_behind()
             become(json.loads(message), streams, asker, self._path)
         for stream in streams:
@@ -126,7 +132,7 @@ def become(request: Mapping[str, Any], streams: Sequence[int], asker: socket.soc
         with asker:
             asker.send(json.dumps({"pid": os.getpid()}).encode())
         importlib.import_module("agentcompass.cli.main").main()
-    except BaseException:
+    except BaseException:  # nothing may go back to the loop that forked
         traceback.print_exc()
     os._exit(70)
 

@@ -1,7 +1,7 @@
 """Starts commands as forks of a process that has imported the program (:mod:`warm_process`).
 
 A cold start costs more than a second of CPU for imports alone, and the tests start more than a thousand processes. With
-``AGENTCOMPASS_TEST_COLD=1`` all of them start cold; some tests always do.
+``TESTS_START_COLD=1`` all of them start cold; some tests always do.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-COLD_VARIABLE = "AGENTCOMPASS_TEST_COLD"
+COLD_VARIABLE = "TESTS_START_COLD"
 PADDING_VARIABLE = "AGENTCOMPASS_TEST_PADDING"
 """Makes room for the environments of the forks, see :func:`warm_process.show_as`."""
 LARGEST_REQUEST = 200_000
