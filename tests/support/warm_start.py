@@ -24,8 +24,10 @@ PADDING_VARIABLE = "AGENTCOMPASS_TEST_PADDING"
 LARGEST_REQUEST = 200_000
 """Bytes; the kernel's limit for a packet is a little more."""
 _PROGRAM = ["-m", "agentcompass.cli.main"]
-_ROOM = 100_000
-"""Bytes for the command line and the environment of a fork, each; the kernel takes 128 KiB for one text."""
+_ARGUMENTS_ROOM = 8_000
+"""Bytes of a fork's command line that others see."""
+_VARIABLES_ROOM = 100_000
+"""Bytes of its environment; the kernel takes 128 KiB for one text."""
 
 
 class Process:
@@ -138,11 +140,11 @@ def _start() -> str:
     program = str(Path(__file__).with_name("warm_process.py"))
     kept = {name: value for name, value in os.environ.items() if not name.startswith("AGENTCOMPASS_")}
     process = subprocess.Popen(
-        [sys.executable, program, path, " " * _ROOM],
+        [sys.executable, program, path, " " * _ARGUMENTS_ROOM],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         cwd="/",
-        env={**kept, PADDING_VARIABLE: " " * _ROOM},
+        env={**kept, PADDING_VARIABLE: " " * _VARIABLES_ROOM},
         start_new_session=True,
     )
     _owned.append(process)
