@@ -11,9 +11,9 @@ BIN    := $(VENV)/bin
 demo: $(VENV)/installed
 	$(BIN)/agentcompass run humaneval oracle none --env host_process
 
-# Most tests wait for servers and processes, so three at a time suit two cores.
+# Most tests wait for servers and processes, so four at a time suit two cores. The slow files come first (tests/conftest.py).
 test: $(VENV)/installed-dev check
-	$(BIN)/python -m pytest -n 3 --dist loadfile --durations=15 --maxfail=25
+	$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder --durations=15 --maxfail=25
 
 check: $(VENV)/installed-dev
 	$(BIN)/ruff check .

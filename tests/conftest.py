@@ -21,6 +21,21 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+SLOWEST_FIRST = ("durability", "integration", "workflow", "replay")
+"""Folders of tests; all others come after these."""
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """When several processes share the tests, the files that take minutes come first: none is left for the end alone."""
+
+    def place(item: pytest.Item) -> int:
+        folder = item.path.relative_to(Path(__file__).parent).parts[0]
+        return SLOWEST_FIRST.index(folder) if folder in SLOWEST_FIRST else len(SLOWEST_FIRST)
+
+    if hasattr(config, "workerinput"):  # of pytest-xdist
+        items.sort(key=place)
+
+
 @pytest.fixture(scope="session", autouse=True)
 def hermetic_environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Configuration, home and Temporal settings of the user are out of reach; returns the home."""

@@ -7,7 +7,6 @@ from pydantic import JsonValue
 from ...contracts.plan import ExecutionPlan
 from ...contracts.request import RunRequest
 from ...contracts.task import TaskSpec
-from ..benchmarks.harbor.facts import HarborFacts
 from .fitting import Fitting, Wishes
 
 
@@ -20,6 +19,10 @@ class HarborUser(Fitting):
 
     def wishes(self, request: RunRequest, plan: ExecutionPlan, task: TaskSpec) -> Wishes | None:
         """The user, and time for what ``build_timeout_sec`` allows for."""
+        from ..benchmarks.harbor.facts import (
+            HarborFacts,
+        )  # every worker loads all recipes, and few run such tasks
+
         del request
         params: dict[str, JsonValue] = {}
         user, seconds = HarborFacts.of(task).agent_user, plan.environment.setup.build_timeout_seconds

@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+from warm_start import Process, subprocess_for
+
 PATIENCE_SECONDS = 120.0
 """For things that take a second on an idle machine."""
 POLL_SECONDS = 0.02
@@ -123,7 +125,9 @@ class Ended:
 class Running:
     """A command that was started."""
 
-    def __init__(self, process: subprocess.Popen[bytes], stdout: Path, stderr: Path, home: Path) -> None:
+    def __init__(
+        self, process: subprocess.Popen[bytes] | Process, stdout: Path, stderr: Path, home: Path
+    ) -> None:
         self._process = process
         self._stdout = stdout
         self._stderr = stderr
@@ -209,6 +213,8 @@ class CommandLine:
         self.home = home
         self.folder = folder
         self.env = dict(env)
+        self.cold = False
+        """Start commands as a shell does, instead of as forks (:mod:`warm_start`)."""
         self._started: list[Running] = []
 
     @property
@@ -246,16 +252,17 @@ class CommandLine:
 
     def start(self, *arguments: str, env: Mapping[str, str] | None = None) -> Running:
         """Start a command; its output goes to files, so that nothing ever waits for a reader."""
+        env = {**self.env, **(env or {})}
         number = len(self._started)
         stdout, stderr = self.folder / f"stdout.{number}", self.folder / f"stderr.{number}"
         with stdout.open("wb") as out, stderr.open("wb") as err:
-            process = subprocess.Popen(
+            process = (subprocess if self.cold else subprocess_for(env)).Popen(
                 [sys.executable, "-m", "agentcompass.cli.main", *arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=err,
                 cwd=self.folder,
-                env={**self.env, **(env or {})},
+                env=env,
                 start_new_session=True,  # a signal is sent to the command and reaches nothing else
             )
         running = Running(process, stdout, stderr, self.home)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -132,3 +134,14 @@ def test_a_sandbox_at_daytona_gets_the_time_that_its_task_allows_for() -> None:
 def test_nothing_is_added_where_processes_run_on_the_host(benchmark: str) -> None:
     plan = planned(benchmark, TaskSpec(task_id="t"), "host_process")
     assert (plan.applied_recipes, plan.environment) == ([], EnvironmentSpec(id="host_process"))
+
+
+def test_loading_all_recipes_loads_neither_benchmarks_nor_docker() -> None:
+    """Every worker loads them before its first attempt."""
+    program = (
+        "import sys; from agentcompass.plugins.registry import ComponentKind, load_registry; registry = load_registry(); "
+        "[registry.get_recipe(name) for name in registry.ids(ComponentKind.RECIPE)]; "
+        "print([name for name in sys.modules if 'plugins.benchmarks.harbor' in name or 'environments.docker' in name])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
