@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ctypes
+import hashlib
 import logging
 import os
 import signal
@@ -112,9 +113,14 @@ class WorkerOptions:
     drain_seconds: float = DRAIN_SECONDS
 
 
-def host_queue() -> str:
-    """The queue of this machine, for environments that live on it."""
-    return f"host/{host_name()}"
+def host_queue(task_queue: str) -> str:
+    """The queue of this machine, for environments that live on it.
+
+    Users of one machine do not reach each other's environments, whose files are below the home of each; and workers of
+    another task queue may have other extensions.
+    """
+    place = f"{home_folder().resolve()}\0{task_queue}"
+    return f"host/{host_name()}/{hashlib.sha256(os.fsencode(place)).hexdigest()[:8]}"
 
 
 @contextlib.asynccontextmanager
@@ -123,7 +129,7 @@ async def running_worker(
 ) -> AsyncIterator[Services]:
     """Serve the queue, and this machine's own one, until the block is left; then drain."""
     queue = options.task_queue
-    settings = WorkerSettings(queue, queue if options.private else host_queue())
+    settings = WorkerSettings(queue, queue if options.private else host_queue(queue))
     services = Services(client, settings, WorkerMetrics(metrics))
     activities = activity_methods(services)
     _provide_threads(options.concurrency)
