@@ -20,6 +20,10 @@ SECONDS = 4.0
 """Of each budget; no other task comes near it, however slow the machine is."""
 
 
+MARKS = ("left", "waited")
+"""What each task has when its budget ends: a process that nobody waits for, and one that a hook waits for."""
+
+
 @dataclass(frozen=True)
 class Budget:
     """A budget that a hook uses up."""
@@ -56,10 +60,20 @@ BUDGETS = {
 }
 
 
-def endless(folder: Path, name: str) -> str:
-    """One process that leaves its session, and one that is waited for; both have the folder in their arguments."""
-    left, waited = folder / f"{name}.left", folder / f"{name}.waited"
-    return f"sh:touch '{left}' '{waited}'; setsid tail -f '{left}' > /dev/null 2>&1 & exec tail -f '{waited}'"
+def leave(mark: Path) -> str:
+    """A command that is over at once, and leaves a process of its own session."""
+    return f"sh:touch '{mark}'; setsid tail -f '{mark}' > /dev/null 2>&1 &"
+
+
+def wait(mark: Path) -> str:
+    """A command that never ends."""
+    return f"sh:touch '{mark}'; exec tail -f '{mark}'"
+
+
+def look_for_them(folder: Path) -> str:
+    """Write down which of such processes live, seen from inside of the environment."""
+    lines = "cat /proc/[0-9]*/cmdline 2> /dev/null | tr '\\0' ' '"
+    return f"sh:{lines} | grep -o '[t]ail -f {folder}' > '{folder}/seen'"
 
 
 @pytest.fixture(scope="module")
@@ -72,10 +86,16 @@ def runs(embedded_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
     def run(name: str) -> Rows:
         line = lines[name]
-        rows = [
-            {"id": task, "mode": "reuse", "do": {budget.hook: endless(line.folder, task)}, **budget.row}
-            for task, budget in BUDGETS.items()
-        ]
+        rows: list[dict[str, Any]] = []
+        for task, budget in BUDGETS.items():
+            marks = [line.folder / f"{task}.{name}" for name in MARKS]
+            do = {"start_session": leave(marks[0]), budget.hook: wait(marks[1])}
+            rows.append({"id": task, "mode": "reuse", "do": do, **budget.row})
+        rows[0]["do"]["collect_result"] = look_for_them(line.folder)
+        rows.append({"id": "judged", "mode": "reuse", "do": {"evaluate": leave(line.folder / "judged.left")}})
+        rows.append(
+            {"id": "apart", "mode": "none", "do": {"execute_task": leave(line.folder / "apart.left")}}
+        )
         execution = {"harness_result_timeout_seconds": SECONDS, "keep_environment": True}
         return finish(line, start_rows(line, rows, benchmark=name, harness=name, execution=execution))
 
@@ -111,6 +131,25 @@ def test_it_names_itself(runs: dict[str, Rows], kind: str, task: str) -> None:
 @EVERY
 def test_nothing_of_what_it_stopped_is_left(runs: dict[str, Rows], kind: str, task: str) -> None:
     folder = runs[kind].run_dir.parents[2]
-    for name in (f"{task}.left", f"{task}.waited"):
-        assert (folder / name).exists()
-        assert running_with(str(folder / name)) == []
+    for name in MARKS:
+        assert (folder / f"{task}.{name}").exists()
+        assert running_with(str(folder / f"{task}.{name}")) == []
+
+
+@pytest.mark.parametrize("kind", ["rows", "rows_slow"])
+def test_an_agent_whose_time_is_up_is_gone_before_its_result_is_collected(
+    runs: dict[str, Rows], kind: str
+) -> None:
+    assert (runs[kind].run_dir.parents[2] / "seen").read_text() == ""
+
+
+@pytest.mark.parametrize(
+    ("kind", "task"), [(kind, task) for kind in ("rows", "rows_slow") for task in ("judged", "apart")]
+)
+def test_a_kept_environment_is_at_rest_whether_it_was_judged_in_or_not(
+    runs: dict[str, Rows], kind: str, task: str
+) -> None:
+    mark = runs[kind].run_dir.parents[2] / f"{task}.left"
+    assert (runs[kind].issues(task), runs[kind].correct(task)) == ([], True)
+    assert mark.exists()
+    assert running_with(str(mark)) == []
