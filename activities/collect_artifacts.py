@@ -16,7 +16,7 @@ from ..contracts.result import RunResult
 from .artifacts import ArtifactCollection, with_manifest
 from .boundary import activity_boundary
 from .phase import PhaseScope, phase_scope
-from .results import checked_result
+from .results import checked_result, with_ours
 from .reuse import checkpoint_evaluation
 from .run_phase import outcome_of
 from .services import Services
@@ -68,7 +68,8 @@ async def _read_by(
         if error.issue.severity is Severity.FATAL:
             raise
         return result.with_issues([scope.note(error)])
-    return checked_result(collected, "collect_artifacts", scope.execution.add_diagnostics)
+    collected = checked_result(collected, "collect_artifacts", scope.execution.add_diagnostics)
+    return with_ours(collected, result)
 
 
 async def _declared(scope: PhaseScope, env: EnvironmentSession) -> RunResult:

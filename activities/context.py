@@ -51,6 +51,8 @@ class PhaseContext:
         self._closed = False
         self.on_uncharged: Callable[[float], None] | None = None
         """Hears by how many seconds the deadline has moved; see ``phase_limit.py``."""
+        self.artifacts: Path | None = None
+        """Where collected artifacts are shown instead of where they are kept."""
         self.message = ""
         self.last_step_at: float | None = None
         self.issues: list[Issue] = []
@@ -181,7 +183,8 @@ class PhaseContext:
         place = PurePosixPath(destination)
         if place.is_absolute() or not place.parts or ".." in place.parts:
             return None
-        path = Path(self._ref.run_dir) / self._store.artifact_path() / place
+        kept = self.artifacts or Path(self._ref.run_dir) / self._store.artifact_path()
+        path = kept / place
         return path if path.exists() else None
 
     def resolve_secret(self, reference: str) -> str:

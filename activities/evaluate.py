@@ -20,7 +20,7 @@ from .classification import make_issue
 from .metrics import check_metrics
 from .phase import PhaseScope, phase_scope
 from .phase_limit import PhaseLimit
-from .results import checked_result, of_type
+from .results import checked_result, of_type, with_ours
 from .run_phase import end_agent, outcome_of
 from .services import Services
 from .task_steps import conclude_step
@@ -47,9 +47,10 @@ class Evaluate:
                 env = await self._environment(scope, input)
                 result = await restore_artifacts(scope, scope.execution.load_result(), env)
                 try:
-                    scored = _checked(scope, await self._judge(scope, result, env))
+                    scored = with_ours(_checked(scope, await self._judge(scope, result, env)), result)
                 finally:
                     await self._settle(scope, env)
+                    await asyncio.to_thread(scope.execution.drop_copy)
             scored = scored.with_issues(scope.context.issues)
             timings = {**scored.meta.timings, **scope.timings}
             scored = scored.model_copy(update={"meta": scored.meta.model_copy(update={"timings": timings})})

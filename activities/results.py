@@ -14,6 +14,9 @@ from .store.files import encode
 
 T = TypeVar("T")
 
+_OURS = ("declared_artifacts", "reuse_history")
+"""What the runtime itself has written into ``artifacts`` before a hook sees them."""
+
 
 def of_type(kind: type[T], value: object, hook: str) -> T:
     """What a hook returned, or a ``TypeError`` that names the hook."""
@@ -31,6 +34,15 @@ def _json_of(result: RunResult) -> bytes:
 
 def _nowhere(text: str) -> None:
     del text
+
+
+def with_ours(result: RunResult, earlier: RunResult) -> RunResult:
+    """``result`` with what the runtime wrote into the artifacts of ``earlier``.
+
+    A hook that made artifacts of its own would lose the manifest, and with it the files that are to be judged.
+    """
+    ours = {name: earlier.artifacts[name] for name in _OURS if name in earlier.artifacts}
+    return result.model_copy(update={"artifacts": {**result.artifacts, **ours}}) if ours else result
 
 
 def checked_result(value: object, hook: str, details: Callable[[str], None] = _nowhere) -> RunResult:

@@ -14,6 +14,7 @@ from ..contracts.environment import EnvironmentSession
 from ..contracts.harness import Harness
 from ..contracts.issues import Issue, IssueCode, IssuePhase, Severity
 from ..contracts.phases import Phase
+from ..contracts.request import EvaluationMode
 from ..contracts.result import RunResult, Trajectory
 from ..contracts.task import PreparedTask
 from .boundary import activity_boundary, failed
@@ -54,6 +55,7 @@ class RunPhase:
             run = _HarnessRun(scope, env, scope.components.harness)
             result = await run.run()
             await warn_of_missing_files(scope, env, run.prepared, result)
+            await leave_at_rest(scope, env)
             return await save_result(scope, result)
 
     @activity.defn(name=RUN_TASK.name)
@@ -72,6 +74,7 @@ class RunPhase:
                 await switch_to_run_policy(scope, env)
             result = await _run_free(scope, env, prepared)
             await warn_of_missing_files(scope, env, prepared, result)
+            await leave_at_rest(scope, env)
             return await save_result(scope, result)
 
 
@@ -121,12 +124,12 @@ class _HarnessRun:
             async with limit:
                 session = await self._start()
         except (TimeoutError, ApplicationError):
+            await end_agent(scope, self._env)
             ended = limit.issue or self._ended
             if ended is None:
                 if limit.overdue is None:
                     raise
                 raise failed(limit.overdue, scope.context.issues) from None
-            await end_agent(scope, self._env)
             return blank_result(scope).with_issues([ended])
         try:
             with scope.hooks():
@@ -199,6 +202,7 @@ class _HarnessRun:
             result = checked_result(collected, "collect_result", scope.execution.add_diagnostics)
         except HOOK_FAILURES as error:
             raise_if_cancelled(error)
+            await end_agent(scope, self._env)
             found.append(_late_collection(limit, seconds) or self._collection_issue(error))
             result = blank_result(scope)
         if self._ended is not None:
@@ -285,6 +289,13 @@ def result_budget_issue(seconds: float) -> Issue:
 async def end_agent(scope: PhaseScope, env: EnvironmentSession) -> None:
     """After a failure or a timeout: what the agent started ends before anything else happens there."""
     await scope.warn_on_failure(env.end_all_processes(), IssuePhase.CLEANUP, IssueCode.CLEANUP_FAILED)
+
+
+async def leave_at_rest(scope: PhaseScope, env: EnvironmentSession) -> None:
+    """Nobody else ends what the agent left running in an environment that is kept and not judged in."""
+    judged_here = scope.plan.evaluation_environment_mode is EvaluationMode.REUSE
+    if scope.plan.keep_environment and not judged_here:
+        await end_agent(scope, env)
 
 
 def set_deadline(scope: PhaseScope, env: EnvironmentSession) -> None:

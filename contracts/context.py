@@ -89,7 +89,8 @@ class AttemptContext(Protocol):
     def artifact_path(self, destination: str) -> Path | None:
         """Where a collected artifact lies on this machine, ``None`` when it was not collected.
 
-        Its content is the agent's: look at it as at anything hostile, and do not change it.
+        Its content is the agent's: look at it as at anything hostile. A verifier of mode ``none`` gets a copy,
+        which it may change; nobody else may.
         """
         ...
 

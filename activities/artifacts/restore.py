@@ -24,6 +24,7 @@ async def restore_artifacts(
 ) -> RunResult:
     """Verify what ``none`` and ``fresh`` judge, restore it for ``fresh``; the result names its place.
 
+    The verifier of ``none`` gets a copy: what it changes there, no other try of the evaluation sees.
     Has the budget of a transfer, apart from that of the evaluation. Files are put over what the
     fresh environment has at their sources. Raises ``StageFailure`` (FATAL, ``artifact_restore_failed``).
     """
@@ -67,6 +68,13 @@ async def _verify_and_restore(
             raise
         except Exception as error:  # a provider may raise anything; all of it ends the restore
             raise _failure(f"{spec.source} could not be restored: {error}") from error
+    if session is None and any(entry.status is ArtifactStatus.COLLECTED for entry in manifest.entries):
+        try:
+            scope.context.artifacts = await asyncio.to_thread(scope.execution.copy_artifacts)
+        except OSError as error:
+            raise _failure(
+                f"the collected artifacts could not be copied for the verifier: {error}"
+            ) from error
 
 
 async def _verify(path: Path, destination: str, sha256: str | None) -> None:

@@ -174,6 +174,16 @@ class ExecutionStore:
         """The artifact directory relative to the run directory, as records name it."""
         return self._artifacts.relative_to(self._run_dir).as_posix()
 
+    def copy_artifacts(self) -> Path:
+        """A copy of the kept files for somebody who may change them, in place of the one before."""
+        self.drop_copy()
+        shutil.copytree(self._artifacts, self._dir / "judged", symlinks=True)
+        return self._dir / "judged"
+
+    def drop_copy(self) -> None:
+        """Remove that copy, if there is one."""
+        shutil.rmtree(self._dir / "judged", ignore_errors=True)
+
     def adopt_inference(self, earlier: ExecutionStore) -> None:
         """Begin with what ``earlier`` prepared, ran and collected, for a retry of its evaluation alone.
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import CommandLine, Ended, Running, is_alive, kill_and_wait, wait_for
+from command_line import CommandLine, Ended, Running, kill_and_wait, running_with, wait_for
 
 PACKAGE = Path(__file__).parents[1] / "support" / "artifact_package"
 DELIVER = "mkdir out; printf right > out/answer.txt; touch out/scratch.tmp"
@@ -230,8 +230,8 @@ def test_a_failed_command_is_fatal_and_its_output_is_in_the_diagnostics(deliveri
 def test_an_expired_command_budget_names_itself_and_the_command_is_dead(
     deliveries: Deliveries, tmp_path: Path, own: float, group: float | None, message: str
 ) -> None:
-    pid = tmp_path / "pid"
-    command = f"sleep 600 & echo $! > '{pid}'; wait"
+    mark = tmp_path / "mark"
+    command = f"touch '{mark}'; setsid tail -f '{mark}' & wait"
     done = deliveries.run(
         artifact_collect=[{"command": command, "timeout_seconds": own}],
         execution={"artifact_collect_timeout_seconds": group},
@@ -239,7 +239,8 @@ def test_an_expired_command_budget_names_itself_and_the_command_is_dead(
     )
     done.ended.expect(1)
     assert message in done.record["issues"][0]["message"]
-    assert not is_alive(int(pid.read_text()))
+    assert mark.exists()
+    assert running_with(str(mark)) == []
 
 
 def test_an_expired_transfer_budget_names_itself(deliveries: Deliveries) -> None:
@@ -314,6 +315,37 @@ def test_a_retry_of_the_evaluation_judges_the_same_artifacts(deliveries: Deliver
     manifest = done.record["artifacts"]["declared_artifacts"]
     assert manifest["directory"] == "artifacts/one/attempt-1/execution-2"
     assert (done.run_dir / manifest["directory"] / "out" / "answer.txt").read_text() == "right"
+
+
+def test_a_judge_that_changes_the_files_changes_nothing_for_the_next_one(
+    deliveries: Deliveries, tmp_path: Path
+) -> None:
+    done = deliveries.run(
+        mode="none",
+        scribbles=True,
+        judge_fails_until=str(tmp_path / "failed-once"),
+        execution={
+            "save_artifacts": True,
+            "max_retries": 1,
+            "retry_min_delay_seconds": 0,
+            "retry_max_delay_seconds": 0,
+        },
+    )
+    done.ended.expect(0)
+    assert done.record["extra"] == {"answer": "right", "listing": ["answer.txt"]}
+    for execution in ("execution-1", "execution-2"):
+        kept = done.folder.parent / execution / "out"
+        assert {path.name: path.read_text() for path in kept.iterdir()} == {"answer.txt": "right"}
+
+
+def test_a_benchmark_that_returns_artifacts_of_its_own_loses_nothing_of_what_was_collected(
+    deliveries: Deliveries,
+) -> None:
+    done = deliveries.run(benchmark="replacing_deliveries")
+    done.ended.expect(0)
+    assert done.record["extra"] == {"answer": "right", "listing": ["answer.txt"]}
+    assert done.record["artifacts"]["judged"] is True
+    assert [(entry["destination"], entry["status"]) for entry in done.entries] == [("out", "collected")]
 
 
 def test_two_artifacts_with_one_destination_are_bad_usage(deliveries: Deliveries, tmp_path: Path) -> None:

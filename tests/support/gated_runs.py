@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import secrets
 from pathlib import Path
 
 from command_line import CommandLine, Ended, Running
@@ -40,13 +41,17 @@ def start_gated(
     tasks: list[str] = TASKS,
     concurrency: int = 1,
     heartbeat: int = QUICK_HEARTBEAT,
+    benchmark: str = "gated",
 ) -> Running:
     """Start a run of ``tasks``; by default one after the other, so that a kill hits one of them."""
     # One file for all runs: run_info.json names it, and runs are compared.
     config = command_line.home.parent / f"heartbeat_{heartbeat}.yaml"
-    config.write_text(CONFIG.format(heartbeat_timeout_seconds=heartbeat), encoding="utf-8")
+    if not config.exists():  # written whole: another run may be reading it
+        new = config.with_suffix(f".{secrets.token_hex(6)}")
+        new.write_text(CONFIG.format(heartbeat_timeout_seconds=heartbeat), encoding="utf-8")
+        new.replace(config)
     return command_line.start(
-        *("run", "gated", "gated", "none", "--env", "gated", "--config", str(config)),
+        *("run", benchmark, "gated", "none", "--env", "gated", "--config", str(config)),
         *("--benchmark-params", json.dumps({"tasks": tasks}), "--task-concurrency", str(concurrency)),
         *options,
         env=gates.env,

@@ -47,6 +47,14 @@ class Gates:
         """Let the hook go on."""
         self._file(task, hook, "closed").unlink()
 
+    def spoil(self, task: str, hook: str) -> None:
+        """The hook will raise."""
+        self._file(task, hook, "broken").touch()
+
+    def mend(self, task: str, hook: str) -> None:
+        """The hook does its work again."""
+        self._file(task, hook, "broken").unlink()
+
     def entries(self) -> list[Entry]:
         """The ledger."""
         lines = (self.folder / "ledger.jsonl").read_text().splitlines()

@@ -92,7 +92,10 @@ ROWS = [
     ("environment lost while judging", EnvironmentLostError("gone"), Phase.EVALUATE, FATAL, "evaluate", "environment_lost"),
     ("environment lost before closing", EnvironmentLostError("gone"), Phase.CLOSE_ENVIRONMENT, WARNING, "cleanup", "environment_lost"),
     ("artifacts cannot be collected", OSError("x"), Phase.COLLECT_ARTIFACTS, FATAL, "collect", "artifact_collection_failed"),
-    ("deliverable missing", named(WARNING, IssuePhase.COLLECT, "artifact_missing"), Phase.COLLECT_ARTIFACTS, WARNING, "collect", "artifact_missing"),
+    # A file that the agent did not leave is a WARNING of the runtime's own, told in a real run by
+    # integration/test_semantics_attempts.py::test_a_file_that_the_agent_did_not_leave_is_a_warning_beside_the_score;
+    # a reward that cannot be read by integration/test_harbor.py::test_verifiers_without_a_usable_reward_and_agents_that_fail_are_told_apart.
+    ("a benchmark misses a file itself", named(WARNING, IssuePhase.COLLECT, "artifact_missing"), Phase.COLLECT_ARTIFACTS, WARNING, "collect", "artifact_missing"),
     ("verifier's environment fails", BOOM, Phase.EVALUATE_ENVIRONMENT, FATAL, "evaluate", "environment_open_failed"),
     ("verifier raises", BOOM, Phase.EVALUATE, ERROR, "evaluate", "evaluation_failed"),
     ("verifier takes too long", TimeoutError(), Phase.EVALUATE, ERROR, "evaluate", "evaluation_timeout"),

@@ -1,4 +1,4 @@
-"""A request that is stopped while it is being prepared leaves no run directory behind."""
+"""A request that is stopped, or refused, while it is being prepared leaves no run directory behind."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any, cast
 import pytest
 from temporalio.activity import ActivityCancellationDetails
 from temporalio.client import Client
+from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 
 from agentcompass.activities.prepare_request import PrepareRequest
@@ -88,6 +89,19 @@ async def test_a_request_that_is_stopped_leaves_nothing(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, step: str
 ) -> None:
     assert await cancelled(monkeypatch, tmp_path, step, REQUESTED) == []
+
+
+async def test_a_request_whose_source_is_gone_by_now_is_refused_and_leaves_nothing(tmp_path: Path) -> None:
+    activity = PrepareRequest(Services(cast(Client, None), WorkerSettings("queue", "host")))
+    input = prepare_input(tmp_path)
+    reusing = input.request.model_copy(
+        update={"runtime": input.request.runtime.model_copy(update={"reuse": True, "reuse_run_id": "gone"})}
+    )
+    with pytest.raises(ApplicationError, match="cannot reuse run 'gone'"):
+        await ActivityEnvironment().run(
+            activity.prepare_request, input.model_copy(update={"request": reusing})
+        )
+    assert not (tmp_path / "results").exists()
 
 
 async def test_a_worker_that_is_shut_down_leaves_it_to_the_next_one(

@@ -292,6 +292,25 @@ async def test_fresh_verifier_may_get_other_resources_than_the_agent_had(runs: R
     assert not same(EvaluationMode.NONE)
 
 
+@pytest.mark.parametrize(
+    "version", ["agentcompass.evaluation_checkpoint.v3", "agentcompass.evaluation_checkpoint.v5", "", None]
+)
+async def test_checkpoint_of_another_version_is_refused_by_its_name(
+    runs: Runs, caplog: pytest.LogCaptureFixture, version: str | None
+) -> None:
+    """Although everything else in it is as it should be."""
+    old = await runs.start("old")
+    runs.leave_unscored(old, "q1")
+    runs.finish(old, "q2")
+    [file] = (old.run_dir / ".state" / "evaluation").iterdir()
+    file.write_text(json.dumps({**json.loads(file.read_bytes()), "schema_version": version}))
+    caplog.set_level("INFO")
+    new, report = await runs.reuse("new")
+    assert (report.resumed_evaluations, report.refused_evaluations) == (0, 1)
+    assert nothing_adopted(runs, new)
+    assert "should be 'agentcompass.evaluation_checkpoint.v4'" in caplog.text
+
+
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     kind=st.sampled_from(

@@ -287,6 +287,20 @@ async def test_broken_attempt_does_not_cost_the_others(runs: Runs) -> None:
     assert [item.attempt for item in pending(new)["q1"]] == [2]
 
 
+@pytest.mark.parametrize(
+    "version", ["agentcompass.attempt_checkpoint.v0", "agentcompass.attempt_checkpoint.v2"]
+)
+async def test_attempt_of_another_version_is_executed_again(runs: Runs, version: str) -> None:
+    old = await runs.start("old", runs.request(execution=K3))
+    runs.finish(old, "q1", 1)
+    runs.finish(old, "q1", 2)
+    [file] = old.run_dir.rglob("a1.yes.json")
+    file.write_text(json.dumps({**json.loads(file.read_bytes()), "schema_version": version}))
+    new, report = await runs.reuse("new", execution=K3)
+    assert report.broken_files == 1
+    assert [item.attempt for item in pending(new)["q1"]] == [2]
+
+
 @pytest.mark.parametrize("numbers", [{"0": 1}, {"one": 1}, {"1": 1, "²": 1}, {"9" * 5000: 1}, {}])
 async def test_attempts_without_proper_numbers_are_refused(runs: Runs, numbers: dict[str, int]) -> None:
     old = await runs.start("old")

@@ -150,6 +150,23 @@ def test_retry_of_the_evaluation_takes_over_inference_and_artifacts(execution: M
     assert os.readlink(second.artifact_dir() / "link") == "/etc/passwd"
 
 
+def test_what_a_verifier_changes_reaches_no_other_execution(execution: MakeExecution) -> None:
+    first, second = execution(1), execution(2)
+    first.save_prepared(PreparedTask(task_id="t", input=TaskInput(prompt="p")))
+    first.save_result(RunResult(task_id="t"))
+    (first.artifact_dir() / "out.txt").write_text("x")
+    copy = first.copy_artifacts()
+    (copy / "out.txt").write_text("changed")
+    (copy / "new.txt").touch()
+    second.adopt_inference(first)
+    (second.artifact_dir() / "another.txt").touch()
+    assert [path.name for path in first.artifact_dir().iterdir()] == ["out.txt"]
+    assert (second.artifact_dir() / "out.txt").read_text() == "x"
+    assert sorted(path.name for path in first.copy_artifacts().iterdir()) == ["out.txt"]
+    first.drop_copy()
+    assert not copy.exists()
+
+
 def test_latest_execution_of_an_attempt_is_found(execution: MakeExecution, store: RunStore) -> None:
     assert store.latest_execution(reference(store)) is None
     for number in (1, 2, 10):

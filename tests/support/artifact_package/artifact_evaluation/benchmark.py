@@ -43,6 +43,8 @@ class DeliveriesParams(Contract):
     artifact_collect: list[ArtifactCommand] = Field(default_factory=list)
     judge_fails_until: str = ""
     """A file that does not exist: the first judgement makes it and fails."""
+    scribbles: bool = False
+    """Whether the judge on the worker changes the files that it is given, after it has looked at them."""
     forge: bool = False
     """Whether the benchmark that looks changes the collected file afterwards, as nobody should."""
 
@@ -75,19 +77,52 @@ class Deliveries(Benchmark[DeliveriesParams]):
         env: EnvironmentSession | None,
         context: AttemptContext,
     ) -> RunResult:
-        if self.params.judge_fails_until and first_call(Path(self.params.judge_fails_until)):
-            raise StageFailure.fatal(IssuePhase.EVALUATE, IssueCode.JUDGE_FAILED, "the judge is away")
+        fails = self.params.judge_fails_until and first_call(Path(self.params.judge_fails_until))
         if env is None:
             found = context.artifact_path("out")
             answer = "" if found is None else (found / "answer.txt").read_text()
             listing = [] if found is None else sorted(path.name for path in found.iterdir())
+            if found is not None and self.params.scribbles:
+                (found / "answer.txt").write_text("scribbled")
+                (found / "scribble").touch()
         else:
             answer = (await env.exec("cat out/answer.txt")).stdout.text
             listing = (await env.exec("LC_ALL=C ls out")).stdout.text.split()
+        if fails:
+            raise StageFailure.fatal(IssuePhase.EVALUATE, IssueCode.JUDGE_FAILED, "the judge is away")
         seen = {"answer": answer, "listing": listing}
-        return result.model_copy(
-            update={"metrics": {"correct": answer.strip() == "right"}, "extra": {**result.extra, **seen}}
-        )
+        metrics = {"correct": answer.strip() == "right"}
+        return result.model_copy(update={"metrics": metrics, "extra": {**result.extra, **seen}})
+
+
+class ReplacingDeliveries(Deliveries):
+    """Returns artifacts of its own, as an author does who thinks that there are no others."""
+
+    id = "replacing_deliveries"
+
+    async def collect_artifacts(
+        self,
+        task: TaskSpec,
+        env: EnvironmentSession,
+        result: RunResult,
+        request: RunRequest,
+        plan: ExecutionPlan,
+        context: AttemptContext,
+    ) -> RunResult:
+        return result.model_copy(update={"artifacts": {"seen": True}})
+
+    async def evaluate(
+        self,
+        task: TaskSpec,
+        prepared: PreparedTask,
+        result: RunResult,
+        request: RunRequest,
+        plan: ExecutionPlan,
+        env: EnvironmentSession | None,
+        context: AttemptContext,
+    ) -> RunResult:
+        scored = await super().evaluate(task, prepared, result, request, plan, env, context)
+        return scored.model_copy(update={"artifacts": {"judged": result.artifacts.get("seen")}})
 
 
 class LookedAtDeliveries(Deliveries):

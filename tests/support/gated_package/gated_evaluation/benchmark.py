@@ -3,6 +3,7 @@
 from pydantic import Field
 
 from agentcompass.contracts import (
+    ArtifactSpec,
     AttemptContext,
     Benchmark,
     BenchmarkPlan,
@@ -88,7 +89,7 @@ class Gated(Benchmark[GatedParams]):
         env: EnvironmentSession | None,
         context: AttemptContext,
     ) -> RunResult:
-        assert env is not None  # the mode is "reuse"
+        assert env is not None  # neither benchmark judges on the worker
         async with passing(task.task_id, "evaluate"):
             written = (await env.read(f"{env.workdir}/answer.txt", max_bytes=1000)).decode()
             return result.model_copy(update={"metrics": {"correct": written == task.ground_truth}})
@@ -96,3 +97,16 @@ class Gated(Benchmark[GatedParams]):
     def aggregate_metrics(self, tasks: list[TaskObservations], report: MetricReport) -> MetricReport:
         with passing_blocking(REQUEST, "aggregate_metrics"):
             return report
+
+
+class GatedFresh(Gated):
+    """The same, judged by what was collected, in an environment that the agent has not seen."""
+
+    id = "gated_fresh"
+    description = "Tasks whose phases a test can stop, and whose files are restored"
+    evaluation_environment_mode = EvaluationMode.FRESH
+
+    async def load_tasks(self, request: RunRequest) -> list[TaskSpec]:
+        restored = [ArtifactSpec(source="{workdir}/" + name) for name in ("answer.txt", "question.txt")]
+        tasks = await super().load_tasks(request)
+        return [task.model_copy(update={"artifacts": restored}) for task in tasks]

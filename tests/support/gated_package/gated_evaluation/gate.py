@@ -1,7 +1,7 @@
 """Gates: a hook waits where the test has closed a gate, and every call of a hook is written down.
 
-The folder in ``GATES`` holds ``<task>.<hook>.closed`` (made and removed by the test),
-``<task>.<hook>.waiting`` (made by the hook that stands there) and ``ledger.jsonl``.
+The folder in ``GATES`` holds ``<task>.<hook>.closed`` and ``<task>.<hook>.broken`` (made and removed by the
+test), ``<task>.<hook>.waiting`` (made by the hook that stands there) and ``ledger.jsonl``.
 """
 
 from __future__ import annotations
@@ -25,10 +25,15 @@ def folder() -> Path:
 
 @contextlib.asynccontextmanager
 async def passing(task: str, hook: str) -> AsyncIterator[None]:
-    """Write down that the hook began; wait at its gate; in the end write down that it ended."""
+    """Write down that the hook began; wait at its gate; in the end write down that it ended.
+
+    Raises ``RuntimeError`` while the test wants the hook to be broken.
+    """
     write(task, hook, "began")
     while is_closed(task, hook):  # noqa: ASYNC110  # the gate is opened by another process
         await asyncio.sleep(POLL_SECONDS)
+    if (folder() / f"{task}.{hook}.broken").exists():
+        raise RuntimeError("the test wants it")
     yield
     write(task, hook, "ended")
 
