@@ -12,14 +12,14 @@ import sys
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from temporalio.client import Client, WorkflowExecutionStatus
+from temporalio.client import Client, WorkflowExecution, WorkflowExecutionStatus
 from temporalio.common import WorkflowIDReusePolicy
 from temporalio.exceptions import WorkflowAlreadyStartedError
 from temporalio.service import RPCError, RPCStatusCode
 
 from ..activities.data_converter import data_converter
 from ..contracts.base import Contract
-from ..contracts.errors import UsageError
+from ..contracts.errors import ConfigurationError, UsageError
 from ..contracts.launch import OVER_STATES, LaunchResult, LaunchSpec, LaunchStatus
 from ..contracts.search_attributes import OUTCOME
 from ..contracts.workflows import (
@@ -253,24 +253,40 @@ async def list_launches(limit: int = 200) -> list[LaunchSummary]:
         outcome = item.typed_search_attributes
         word = next((str(pair.value) for pair in outcome if pair.key.name == OUTCOME), "")
         ended = word or (item.status.name.lower() if item.status else "unknown")
-        began = await item.memo_value(BEGAN_MEMO, "")
-        started = (datetime.fromisoformat(str(began)) if began else item.start_time).astimezone()
+        began = await _memo(item, BEGAN_MEMO)
+        started = (datetime.fromisoformat(began) if began else item.start_time).astimezone()
         found.append(
             LaunchSummary(
                 launch_id=item.id.removeprefix("launch/"),
                 status=states.get(item.id, ended),
                 started_at=started.isoformat(timespec="seconds"),
-                name=str(await item.memo_value("name", "")),
-                schedule=str(await item.memo_value("schedule", "")),
+                name=await _memo(item, "name"),
+                schedule=await _memo(item, "schedule"),
             )
         )
     return sorted(found, key=lambda item: item.started_at, reverse=True)
 
 
+async def _answer(client: Client, workflow_id: str) -> LaunchStatus | None:
+    """``None`` also for a launch of others, whose payload key this process does not have."""
+    try:
+        return await ask_status(client, workflow_id, LIST_TIMEOUT)
+    except ConfigurationError:
+        return None
+
+
+async def _memo(launch: WorkflowExecution, name: str) -> str:
+    """Empty when there is none, and for launches of others, whose payload key this process does not have."""
+    try:
+        return str(await launch.memo_value(name, ""))
+    except ConfigurationError:
+        return ""
+
+
 async def _states(client: Client, workflow_ids: Sequence[str]) -> dict[str, str]:
     """``paused`` or ``running`` for running launches, of which only they themselves know."""
     asked = workflow_ids[:LISTED_STATES]
-    answers = await asyncio.gather(*(ask_status(client, item, LIST_TIMEOUT) for item in asked))
+    answers = await asyncio.gather(*(_answer(client, item) for item in asked))
     paused = {
         name for name, answer in zip(asked, answers, strict=True) if answer and answer.state == "paused"
     }

@@ -9,6 +9,7 @@ from temporalio.api.history.v1 import HistoryEvent
 from temporalio.client import Client, WorkflowHandle
 from temporalio.service import RPCError, RPCStatusCode
 
+from ..contracts.errors import ConfigurationError
 from ..contracts.search_attributes import LAUNCH
 from ..contracts.workflows import (
     PARKED_SIGNAL,
@@ -51,7 +52,7 @@ async def _told(client: Client, workflow: WorkflowHandle[Any, Any], input_type: 
     except RPCError as error:
         if error.status is not RPCStatusCode.NOT_FOUND:
             raise
-    except (ValidationError, ValueError, RuntimeError):
+    except (ValidationError, ValueError, RuntimeError, ConfigurationError):
         return paused  # of another version, or encrypted with a key that this process does not have
     return paused
 
@@ -60,6 +61,8 @@ async def _after(client: Client, event: HistoryEvent, paused: str, input_type: t
     decode = client.data_converter.decode
     if event.HasField("workflow_execution_started_event_attributes"):
         started = event.workflow_execution_started_event_attributes
+        if not started.input.payloads:
+            return paused  # started by hand
         [input] = await decode(started.input.payloads, [input_type])
         return input.state.paused if input.state else ""
     if not event.HasField("workflow_execution_signaled_event_attributes"):
@@ -71,7 +74,7 @@ async def _after(client: Client, event: HistoryEvent, paused: str, input_type: t
         told = await decode(signal.input.payloads)
         reason = told[0] if told and isinstance(told[0], str) else ""
         return reason or paused or "paused by an operator"
-    if signal.signal_name == PARKED_SIGNAL:
+    if signal.signal_name == PARKED_SIGNAL and signal.input.payloads:
         [attempt] = await decode(signal.input.payloads, [ParkedAttempt])
         return attempt.message if attempt.reason is ParkReason.BLOCKED else paused
     return paused

@@ -41,6 +41,13 @@ class Demand(Contract):
     """Slots in use."""
     slots: int = Field(default=0, ge=0)
     """Slots that it will use before it hears of other ones: the allowance, less what it gave back."""
+    limit: int = Field(default=0, ge=0)
+    """The concurrency up to which ``pending`` is counted; 0 from requests of an older version, which do not tell it."""
+
+    @property
+    def cut(self) -> bool:
+        """True when there may be more pending than it could tell."""
+        return 0 < self.limit <= self.pending
 
     @property
     def wanted(self) -> int:
@@ -89,22 +96,25 @@ class Share(Contract):
         self.unheard = [allowance for allowance in self.unheard if allowance.number > demand.number]
         return True
 
-    @property
-    def wanted(self) -> int:
-        """Slots that it could use, as far as it is known."""
+    def wanted(self, limit: int) -> int:
+        """Slots that it could use in a launch of so many, as far as it is known."""
         if self.ended or self.demand is None:
             return 0
-        return self.demand.taken if self.held else self.demand.wanted
+        return self.demand.taken + self.pending(limit)
 
-    @property
-    def pending(self) -> int:
-        """Attempts that it could start now, as far as it is known."""
-        return 0 if self.ended or self.held or self.demand is None else self.demand.pending
+    def pending(self, limit: int) -> int:
+        """Attempts that it could start now in a launch of so many slots, as far as it is known.
+
+        One that has told as many as a lower concurrency let it tell counts for all slots until it has answered.
+        """
+        if self.ended or self.held or self.demand is None:
+            return 0
+        return limit if self.demand.cut and limit > self.demand.limit else self.demand.pending
 
     @property
     def drained(self) -> bool:
         """True when it has no attempt left to start."""
-        return self.ended or (self.demand is not None and self.pending == 0)
+        return self.ended or (self.demand is not None and (self.held or self.demand.pending == 0))
 
 
 def allocate(limit: int, provider_limits: Mapping[str, int], shares: Sequence[Share]) -> list[int]:
@@ -116,7 +126,7 @@ def allocate(limit: int, provider_limits: Mapping[str, int], shares: Sequence[Sh
     targets: list[int] = []
     for index, share in enumerate(shares):
         before = [(other.provider, targets[place]) for place, other in enumerate(shares[:index])]
-        targets.append(min(share.wanted, _room(limit, provider_limits, share.provider, before)))
+        targets.append(min(share.wanted(limit), _room(limit, provider_limits, share.provider, before)))
     granted: list[int] = []
     for index, share in enumerate(shares):
         others = [
@@ -146,7 +156,7 @@ def may_prepare_next(limit: int, shares: Sequence[Share]) -> bool:
     to start than there are slots.
     """
     living = [share for share in shares if not share.ended]
-    return sum(share.pending for share in living) < limit and all(
+    return sum(share.pending(limit) for share in living) < limit and all(
         share.demand is not None for share in living
     )
 
@@ -192,8 +202,8 @@ class Holding:
     def tell(self, pending: int, taken: int, *, answers: Callable[[], bool] = lambda: True) -> Demand | None:
         """What the launch has to hear now, if anything; slots that are of no use are given back with it.
 
-        Slots that were taken back before they could be used are told, too, when ``answers`` agrees: the launch gives
-        them to nobody else before it hears that.
+        Two more things are told when ``answers`` agrees, because others wait for them: that slots were taken back before
+        they could be used, and how much there is to start after a lower concurrency had cut that number.
         """
         pending = min(pending, self.heard.limit)
         demand = Demand(
@@ -201,6 +211,7 @@ class Holding:
             pending=pending,
             taken=taken,
             slots=min(self.slots, taken + pending),
+            limit=self.heard.limit,
         )
         if not is_news(self.told, demand, self.heard) and not (self._owes_answer(demand) and answers()):
             return None
@@ -209,6 +220,8 @@ class Holding:
 
     def _owes_answer(self, now: Demand) -> bool:
         last = self.told or Demand()
+        if last.cut and self.heard.limit > last.limit:
+            return True
         counted = max(last.taken, last.slots, self.heard.slots)
         return self.promised > max(counted, now.taken, now.slots)
 

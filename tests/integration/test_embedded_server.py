@@ -34,6 +34,7 @@ from agentcompass.cli.embedded_server import (
 )
 from agentcompass.cli.server_process import Ports
 from agentcompass.cli.server_state import ServerFiles, ServerState
+from agentcompass.contracts import ConfigurationError
 
 TWO_ATTRIBUTES = {"AgentCompassLaunch": "Keyword", "AgentCompassTask": "Keyword"}
 TASK = SearchAttributeKey.for_keyword("AgentCompassTask")
@@ -362,7 +363,7 @@ async def test_server_that_cannot_start_shows_its_log(
 async def test_home_that_is_a_file_is_refused_by_name(tmp_path: Path) -> None:
     home = tmp_path / "taken"
     home.touch()
-    with pytest.raises(ServerStartError, match=rf"Cannot use {home}"):
+    with pytest.raises(ConfigurationError, match=rf"AGENTCOMPASS_HOME {home} is a file"):
         await EmbeddedServer(home).ensure()
 
 

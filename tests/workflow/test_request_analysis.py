@@ -49,8 +49,10 @@ async def test_a_slow_analysis_holds_up_no_attempt_and_is_followed_by_one_more(c
     fakes.on(SAVE_ATTEMPT, lambda _: gate.opened.set() if len(fakes.saved) == 59 else None)
     async with stage(client, fakes) as scene:
         await (await scene.request(task_concurrency=2)).result()
-    first, second = fakes.inputs(ANALYZE_TASKS)
-    assert (len(first.task_indexes), len(second.task_indexes)) == (25, 35)
+    first, second, *last = fakes.inputs(ANALYZE_TASKS)
+    assert len(first.task_indexes) == 25
+    # The last attempt may be told of a moment after the first analysis.
+    assert (len(second.task_indexes), [len(input.task_indexes) for input in last]) in [(35, []), (34, [1])]
 
 
 async def test_the_next_run_of_a_request_analyzes_what_the_one_before_has_not(client: Client) -> None:

@@ -116,6 +116,25 @@ async def test_command_without_the_key_says_which_key_it_lacks(encrypted: Cluste
         assert said in error and KEY_VARIABLE in error
 
 
+@pytest.mark.parametrize("served", [True, False])
+def test_list_goes_on_where_a_launch_was_encrypted_with_the_key_of_others(
+    encrypted: Cluster, served: bool
+) -> None:
+    command_line = encrypted.command_line
+    rows = [{"id": "q", "command": "sleep 600"}]
+    dataset = command_line.dataset(rows, "commands.jsonl")
+    run = ("run", "command", "none", "none", "--benchmark-params", dataset, "--env", "host_process")
+    worker = encrypted.worker()
+    launch_id = command_line.run(*run, "--detach", "--json").expect(0).json["launch_id"]
+    if not served:
+        worker.end()
+    assert launch_id in command_line.run("list", env={KEY_VARIABLE: " "}).expect(0).stdout
+    if not served:
+        encrypted.worker()
+    command_line.run("cancel", launch_id).expect(0)
+    command_line.run("attach", launch_id).expect(130)
+
+
 def test_worker_with_another_key_breaks_nothing_and_status_says_why(cluster: Cluster) -> None:
     """Its failures are retried: a worker with the right key takes over."""
     command_line = cluster.command_line

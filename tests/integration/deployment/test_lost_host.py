@@ -18,10 +18,15 @@ RUNTIME = (
 )
 
 
-def host(cluster: Cluster, gates: Gates, name: str) -> Running:
-    """A worker that believes to be on a machine of its own."""
+def on(cluster: Cluster, gates: Gates, name: str) -> dict[str, str]:
+    """Variables of a process that believes to be on a machine of its own."""
     paths = [str(ANOTHER_HOST), cluster.command_line.env["PYTHONPATH"]]
-    return cluster.worker(env={**gates.env, "TEST_HOST_NAME": name, "PYTHONPATH": os.pathsep.join(paths)})
+    return {**gates.env, "TEST_HOST_NAME": name, "PYTHONPATH": os.pathsep.join(paths)}
+
+
+def host(cluster: Cluster, gates: Gates, name: str) -> Running:
+    """A worker on a machine of its own."""
+    return cluster.worker(env=on(cluster, gates, name))
 
 
 def test_an_attempt_whose_host_is_gone_for_good_ends_on_the_other_one(
@@ -31,7 +36,7 @@ def test_an_attempt_whose_host_is_gone_for_good_ends_on_the_other_one(
     config.write_text(RUNTIME)
     gates.close("lost", "execute_task")
     command_line = cluster.command_line
-    hosts = {host(cluster, gates, name).pid for name in ("first", "second")}
+    hosts = {host(cluster, gates, name).pid: name for name in ("first", "second")}
     run = command_line.start(
         *("run", "gated", "gated", "none", "--env", "gated", "--config", str(config)),
         *("--benchmark-params", json.dumps({"tasks": ["lost"]}), "--json"),
@@ -41,8 +46,9 @@ def test_an_attempt_whose_host_is_gone_for_good_ends_on_the_other_one(
     kill_and_wait(gone)
 
     gates.open("lost", "execute_task")
-    [request] = run.wait().expect(0).json["requests"]
-    [other] = hosts - {gone}
+    ended = run.wait().expect(0).json
+    [request] = ended["requests"]
+    [other] = hosts.keys() - {gone}
     assert [
         entry.pid for entry in gates.entries() if (entry.hook, entry.what) == ("execute_task", "ended")
     ] == [other]
@@ -53,3 +59,8 @@ def test_an_attempt_whose_host_is_gone_for_good_ends_on_the_other_one(
     assert (record["loss"], record["retry"], record["max_retries"]) == (1, 0, 0)
     [details] = (run_dir / "details").glob("*.json")
     assert json.loads(details.read_bytes())["retry_count"] == 0
+
+    # The machine comes back, and what it had is removed there.
+    left = ("env", "release", "--launch", ended["launch_id"], "--json")
+    released = command_line.run(*left, env=on(cluster, gates, hosts[gone])).expect(0)
+    assert len(released.json["released"]) == 1, released.json

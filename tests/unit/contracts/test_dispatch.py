@@ -59,6 +59,29 @@ def test_a_lowered_allowance_counts_until_it_is_acknowledged() -> None:
     assert allocate(8, {}, [share(pending=20), aware])[0] == 6
 
 
+def test_with_a_raised_limit_an_earlier_request_that_may_have_more_to_start_comes_first() -> None:
+    first, second = Share(provider="docker"), Share(provider="docker")
+    request = Holding(Allowance(number=1, slots=1, limit=1), 1)
+    told = request.tell(pending=5, taken=1)
+    assert told == Demand(number=1, pending=1, taken=1, slots=1, limit=1)
+    first.send(Allowance(number=1, slots=1, limit=1))
+    first.hear(told)
+    second.hear(Demand(pending=5, limit=4))
+    assert allowances(4, {}, [first, second]) == [0, 1]
+    assert (first.sent.slots, second.sent.slots) == (4, 0)
+    assert not may_prepare_next(4, [first])
+
+    request.hear(first.sent)
+    answer = request.tell(pending=2, taken=1)
+    assert answer == Demand(number=2, pending=2, taken=1, slots=3, limit=4)
+    first.hear(answer)
+    assert allocate(4, {}, [first, second]) == [3, 1]
+
+
+def test_a_request_of_an_older_version_tells_no_limit_and_is_taken_at_its_word() -> None:
+    assert allocate(4, {}, [share(pending=1, taken=1, slots=1), share(pending=5)]) == [2, 2]
+
+
 def test_slots_that_were_given_back_are_free_at_once() -> None:
     gave_back = share(taken=1, slots=1, sent=6)
     assert allocate(8, {}, [gave_back, share(pending=20)]) == [1, 7]
@@ -173,7 +196,7 @@ def test_slow_messages_neither_overfill_the_launch_nor_stop_it(seed: int) -> Non
     for player in players:
         player.holding = Holding(Allowance(limit=limit), 0)
         player.tell()
-    holds = chance.choice([0, 6])
+    holds, raises = chance.choice([0, 6]), chance.choice([0, 3])
 
     def allot() -> None:
         for changed in allowances(limit, {}, shares):
@@ -188,6 +211,7 @@ def test_slow_messages_neither_overfill_the_launch_nor_stop_it(seed: int) -> Non
         moves += [("hold", place) for place, share in enumerate(shares) if share.held or holds]
         if not moves:
             break
+        moves += [("raise", 0)] if raises else []
         move, place = chance.choice(moves)
         player = players[place]
         if move == "hear":
@@ -196,6 +220,9 @@ def test_slow_messages_neither_overfill_the_launch_nor_stop_it(seed: int) -> Non
         elif move == "allow":
             player.holding.hear(player.to_request.pop(chance.randrange(len(player.to_request))))
             player.tell()
+        elif move == "raise":
+            limit, raises = limit + chance.randint(1, 5), raises - 1
+            allot()
         elif move == "hold":
             shares[place].held = not shares[place].held
             holds -= shares[place].held
@@ -232,7 +259,7 @@ def test_slots_that_were_taken_back_before_they_were_used_are_acknowledged(order
     for number in order:
         request.hear(sent[number])
         told = request.tell(pending=1, taken=0)
-    assert told == Demand(number=7, pending=1)
+    assert told == Demand(number=7, pending=1, limit=1)
     assert request.tell(pending=1, taken=0) is None
 
 
