@@ -1,4 +1,4 @@
-"""Help pages in groups, and the rule for ``--reuse``.
+"""Help pages in groups, and the rules for ``--reuse`` and for empty values.
 
 Typer's own grouped help loads Rich's Markdown machinery, which takes longer than everything else
 that ``--help`` does together; these pages group by the same ``rich_help_panel`` without it.
@@ -15,10 +15,34 @@ ARGUMENTS = "Arguments"
 OPTIONS = "Options"
 COMMANDS = "Commands"
 REUSE = "--reuse"
+_MAY_BE_EMPTY = frozenset({"reason"})
+"""Parameters of any command whose text may be empty."""
 
 
 class GroupedCommand(TyperCommand):
-    """A command whose options are listed by group."""
+    """A command whose options are listed by group, and that takes no empty value for none."""
+
+    checks_options = True
+    """False for a command that checks its options itself, some of which may be empty."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Refuse empty values: nearly always they are shell variables that are not set.
+
+        ``cancel LAUNCH --request "$R"`` would end the whole launch. Raises ``UsageError``.
+        """
+        given, _, _ = self.make_parser(ctx).parse_args(args=list(args))
+        for param in self.get_params(ctx):
+            positional = param.param_type_name == "argument"
+            if param.name in _MAY_BE_EMPTY or not (positional or self.checks_options):
+                continue
+            value = given.get(param.name)
+            texts = value if isinstance(value, list | tuple) else [value]
+            if any(isinstance(text, str) and not text.strip() for text in texts):
+                from ..contracts.errors import UsageError
+
+                name = (param.metavar or str(param.name).upper()) if positional else max(param.opts, key=len)
+                raise UsageError(f"{name}: the value is empty")
+        return super().parse_args(ctx, args)
 
     # Typer does not publish the types of context and formatter.
     def format_options(self, ctx: Any, formatter: Any) -> None:
@@ -43,6 +67,8 @@ class GroupedGroup(TyperGroup):
 
 class ReuseCommand(GroupedCommand):
     """A command with ``--reuse [RUN_ID]``, whose value may be left out."""
+
+    checks_options = False
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Give a bare ``--reuse`` its value before parsing."""

@@ -139,6 +139,12 @@ def resume(launch: LaunchId, request: OneRequest = "") -> int:
     from .. import launcher
 
     told = asyncio.run(launcher.resume(launch, request))
+    if not told:
+        print(
+            f"Launch {launch} is over already; what of it has no result is executed by: "
+            f"agentcompass retry {launch} --failed"
+        )
+        return 0
     what, _ = _one(launch, request)
     return say(launch, told, f"{what} goes on; follow it with: agentcompass attach {launch}")
 

@@ -158,6 +158,7 @@ def test_commands_with_nothing_to_do_say_why_and_change_nothing(
     running.wait().expect(1)
     over = command_line.run("cancel", launch, "--request", "second").expect(0).stdout
     assert over == f"Launch {launch} is over already; there is nothing to do.\n"
+    assert f"agentcompass retry {launch} --failed" in command_line.run("resume", launch).expect(0).stdout
     assert [item["status"] for item in summary_of(command_line)["requests"]] == ["completed", "cancelled"]
 
 
