@@ -14,7 +14,7 @@ from ..contracts.phases import Phase
 from ..contracts.plan import ExecutionPlan
 from ..contracts.request import EvaluationMode
 from ..contracts.result import RunResult
-from .artifacts import restore_artifacts
+from .artifacts import drop_copy, restore_artifacts
 from .boundary import activity_boundary, failed
 from .classification import make_issue
 from .metrics import check_metrics
@@ -45,12 +45,14 @@ class Evaluate:
             await scope.enter(Phase.EVALUATE)
             with scope.hooks():
                 env = await self._environment(scope, input)
-                result = await restore_artifacts(scope, scope.execution.load_result(), env)
                 try:
-                    scored = with_ours(_checked(scope, await self._judge(scope, result, env)), result)
+                    result = await restore_artifacts(scope, scope.execution.load_result(), env)
+                    try:
+                        scored = with_ours(_checked(scope, await self._judge(scope, result, env)), result)
+                    finally:
+                        await self._settle(scope, env)
                 finally:
-                    await self._settle(scope, env)
-                    await asyncio.to_thread(scope.execution.drop_copy)
+                    await drop_copy(scope)
             scored = scored.with_issues(scope.context.issues)
             timings = {**scored.meta.timings, **scope.timings}
             scored = scored.model_copy(update={"meta": scored.meta.model_copy(update={"timings": timings})})

@@ -292,9 +292,13 @@ async def end_agent(scope: PhaseScope, env: EnvironmentSession) -> None:
 
 
 async def leave_at_rest(scope: PhaseScope, env: EnvironmentSession) -> None:
-    """Nobody else ends what the agent left running in an environment that is kept and not judged in."""
+    """Nobody else ends what the agent left running in an environment that is kept and not judged in.
+
+    The next step of a task finds what the one before left running, kept or not.
+    """
     judged_here = scope.plan.evaluation_environment_mode is EvaluationMode.REUSE
-    if scope.plan.keep_environment and not judged_here:
+    is_last = scope.ref.step >= len(scope.whole_task.steps)
+    if scope.plan.keep_environment and not judged_here and is_last:
         await end_agent(scope, env)
 
 

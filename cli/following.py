@@ -156,7 +156,8 @@ class Follower:
             result = await self._ask(lambda workflow: workflow.result())
         except WorkflowFailureError as error:
             # Ended from outside: what it left needs its worker, which forgets by itself.
-            await call(LeftBehind(self._handle.connection).serve)
+            left = LeftBehind(self._handle.connection)
+            await call(lambda: left.serve(only=self._handle.launch_id))
             raise AgentCompassError(
                 f"launch {self._handle.launch_id} ended without a result: {error.cause}"
             ) from error

@@ -45,19 +45,24 @@ class LeftBehind:
                 _log.warning("what ended launches left behind was not looked for: %s", error)
             await asyncio.sleep(LOOK_SECONDS)
 
-    async def serve(self) -> list[str]:
-        """Start the workers that are missing; returns the launches that now have one.
+    async def serve(self, only: str = "") -> list[str]:
+        """Start the workers that are missing, or that of one launch; returns the launches that now have one.
 
-        Raises ``RPCError``, and ``AgentCompassError`` when workers of a launch die again and again.
+        One that has none, because its workers die again and again, costs the others nothing. Raises ``RPCError``.
         """
         if self._connection.mode != "embedded":
             return []
         started = []
         for launch_id, queue in sorted((await queues_of_orphans(self._connection.client)).items()):
+            if only not in ("", launch_id):
+                continue
             own = queue == launch_workflow_id(launch_id)
             if not own and await is_polled(self._connection.client, queue):
                 continue  # whoever serves schedules looks for orphans, too
             worker = self._workers.setdefault(launch_id, LaunchWorker(agentcompass_home(), launch_id))
-            if await asyncio.to_thread(worker.ensure, queue, _CONCURRENCY, self._connection.address):
-                started.append(launch_id)
+            try:
+                if await asyncio.to_thread(worker.ensure, queue, _CONCURRENCY, self._connection.address):
+                    started.append(launch_id)
+            except (OSError, AgentCompassError) as error:
+                _log.warning("what launch %s left behind has no worker: %s", launch_id, error)
         return started

@@ -35,7 +35,8 @@ async def clean_up_after(launch_id: str) -> bool:
     handle = await launcher.attach(launch_id)
     if await is_running(handle):
         return False
-    return launch_id in await call(LeftBehind(handle.connection).serve)
+    left = LeftBehind(handle.connection)
+    return launch_id in await call(lambda: left.serve(only=launch_id))
 
 
 async def cancel(launch_id: str, *, request: str = "", task: str = "") -> str:

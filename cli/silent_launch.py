@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -9,9 +10,11 @@ from temporalio.api.history.v1 import HistoryEvent
 from temporalio.client import Client, WorkflowHandle
 from temporalio.service import RPCError, RPCStatusCode
 
+from ..contracts.endpoints import EndpointState, EndpointView
 from ..contracts.errors import ConfigurationError
 from ..contracts.search_attributes import LAUNCH
 from ..contracts.workflows import (
+    ENDPOINT_SIGNAL,
     PARKED_SIGNAL,
     PAUSE_SIGNAL,
     REQUEST_WORKFLOW,
@@ -28,53 +31,75 @@ _MOST_REQUESTS = 8
 
 
 async def why_paused(client: Client, launch_id: str) -> str:
-    """The reason; empty when it is not paused. A history that cannot be read tells nothing."""
+    """The reason; empty when it is not paused. A history that cannot be read tells nothing.
+
+    A launch of which one request stands still goes on: it is paused when an operator paused it, or all that runs is.
+    """
     launch = client.get_workflow_handle(launch_workflow_id(launch_id))
-    reason = await _told(client, launch, LaunchInput)
+    reason = (await _told(client, launch, LaunchInput)).operator
     if reason:
         return reason
     query = (
         f'WorkflowType = "{REQUEST_WORKFLOW}" AND ExecutionStatus = "Running" AND {LAUNCH} = "{launch_id}"'
     )
     async for item in client.list_workflows(query, limit=_MOST_REQUESTS):
-        reason = await _told(client, client.get_workflow_handle(item.id), RequestInput)
-        if reason:
-            return reason
-    return ""
+        found = (await _told(client, client.get_workflow_handle(item.id), RequestInput)).reason
+        if not found:
+            return ""
+        reason = reason or found
+    return reason
 
 
-async def _told(client: Client, workflow: WorkflowHandle[Any, Any], input_type: type[BaseModel]) -> str:
-    """What the last word about pausing was, of those before this run and in it."""
-    paused = ""
+@dataclass
+class _Told:
+    """The last words about pausing, of those before this run and in it."""
+
+    operator: str = ""
+    parked: str = ""
+    endpoints: EndpointView = field(default_factory=EndpointView)
+
+    @property
+    def reason(self) -> str:
+        refusals = [refusal.message for refusal in self.endpoints.refusals]
+        return next(filter(None, (self.operator, self.parked, *refusals)), "")
+
+
+async def _told(client: Client, workflow: WorkflowHandle[Any, Any], input_type: type[BaseModel]) -> _Told:
+    told = _Told()
     try:
         async for event in workflow.fetch_history_events():
-            paused = await _after(client, event, paused, input_type)
+            await _hear(client, event, told, input_type)
     except RPCError as error:
         if error.status is not RPCStatusCode.NOT_FOUND:
             raise
     except (ValidationError, ValueError, RuntimeError, ConfigurationError):
-        return paused  # of another version, or encrypted with a key that this process does not have
-    return paused
+        return told  # of another version, or encrypted with a key that this process does not have
+    return told
 
 
-async def _after(client: Client, event: HistoryEvent, paused: str, input_type: type[BaseModel]) -> str:
+async def _hear(client: Client, event: HistoryEvent, told: _Told, input_type: type[BaseModel]) -> None:
     decode = client.data_converter.decode
     if event.HasField("workflow_execution_started_event_attributes"):
         started = event.workflow_execution_started_event_attributes
-        if not started.input.payloads:
-            return paused  # started by hand
-        [input] = await decode(started.input.payloads, [input_type])
-        return input.state.paused if input.state else ""
+        if started.input.payloads:  # else it was started by hand
+            [input] = await decode(started.input.payloads, [input_type])
+            states = input.state.endpoints if input.state else getattr(input, "endpoint_states", [])
+            told.operator, told.endpoints = input.state.paused if input.state else "", EndpointView(states)
+        return
     if not event.HasField("workflow_execution_signaled_event_attributes"):
-        return paused
+        return
     signal = event.workflow_execution_signaled_event_attributes
+    payloads = signal.input.payloads
     if signal.signal_name == RESUME_SIGNAL:
-        return ""
-    if signal.signal_name == PAUSE_SIGNAL:
-        told = await decode(signal.input.payloads)
-        reason = told[0] if told and isinstance(told[0], str) else ""
-        return reason or paused or "paused by an operator"
-    if signal.signal_name == PARKED_SIGNAL and signal.input.payloads:
-        [attempt] = await decode(signal.input.payloads, [ParkedAttempt])
-        return attempt.message if attempt.reason is ParkReason.BLOCKED else paused
-    return paused
+        told.operator, told.parked, told.endpoints = "", "", EndpointView()
+    elif signal.signal_name == PAUSE_SIGNAL:
+        words = await decode(payloads)
+        reason = words[0] if words and isinstance(words[0], str) else ""
+        told.operator = reason or told.operator or "paused by an operator"
+    elif signal.signal_name == PARKED_SIGNAL and payloads:
+        [attempt] = await decode(payloads, [ParkedAttempt])
+        told.parked = attempt.message if attempt.reason is ParkReason.BLOCKED else told.parked
+    elif signal.signal_name == ENDPOINT_SIGNAL and payloads and input_type is RequestInput:
+        [decision] = await decode(payloads, [EndpointState])
+        told.endpoints.hear(decision)
+        told.parked = told.parked if decision.refusal is not None else ""

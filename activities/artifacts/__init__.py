@@ -2,11 +2,12 @@
 
 from .collection import ArtifactCollection
 from .manifest import DECLARED_ARTIFACTS, manifest_of, with_manifest
-from .restore import restore_artifacts
+from .restore import drop_copy, restore_artifacts
 
 __all__ = [
     "DECLARED_ARTIFACTS",
     "ArtifactCollection",
+    "drop_copy",
     "manifest_of",
     "restore_artifacts",
     "with_manifest",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -14,9 +15,11 @@ from ...contracts.issues import IssueCode, IssuePhase
 from ...contracts.request import EvaluationMode
 from ...contracts.result import RunResult
 from ..phase import PhaseScope
+from ..threads import in_settled_thread
 from .collection import TRANSFER_BUDGET
 from .digest import content_of
 from .manifest import manifest_of, with_manifest
+from .transfer import remove_tree
 
 
 async def restore_artifacts(
@@ -69,12 +72,37 @@ async def _verify_and_restore(
         except Exception as error:  # a provider may raise anything; all of it ends the restore
             raise _failure(f"{spec.source} could not be restored: {error}") from error
     if session is None and any(entry.status is ArtifactStatus.COLLECTED for entry in manifest.entries):
+        await _copy(scope)
+
+
+async def _copy(scope: PhaseScope) -> None:
+    """Show the verifier a copy, which :func:`drop_copy` removes."""
+    stop = threading.Event()
+    try:
+        scope.context.artifacts = await in_settled_thread(scope.execution.place_for_copy)
+        copying = asyncio.ensure_future(
+            asyncio.to_thread(scope.execution.copy_artifacts, scope.context.artifacts, stop)
+        )
         try:
-            scope.context.artifacts = await asyncio.to_thread(scope.execution.copy_artifacts)
-        except OSError as error:
-            raise _failure(
-                f"the collected artifacts could not be copied for the verifier: {error}"
-            ) from error
+            await asyncio.shield(copying)
+        except asyncio.CancelledError:  # also that of a used-up budget
+            stop.set()
+            await asyncio.wait([copying])
+            copying.exception()  # looked at: nobody else does
+            raise
+    except OSError as error:
+        raise _failure(f"the collected artifacts could not be copied for the verifier: {error}") from error
+
+
+async def drop_copy(scope: PhaseScope) -> None:
+    """Remove the copy that this try of the evaluation has made, if any; what stays goes with the record."""
+    place, scope.context.artifacts = scope.context.artifacts, None
+    if place is None:
+        return
+    try:
+        await in_settled_thread(remove_tree, place)
+    except OSError as error:
+        scope.context.log.warning("the verifier's copy of the artifacts is not removed yet: %s", error)
 
 
 async def _verify(path: Path, destination: str, sha256: str | None) -> None:

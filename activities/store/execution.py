@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import shutil
+import tempfile
+import threading
 from pathlib import Path
 
 import orjson
@@ -174,15 +177,20 @@ class ExecutionStore:
         """The artifact directory relative to the run directory, as records name it."""
         return self._artifacts.relative_to(self._run_dir).as_posix()
 
-    def copy_artifacts(self) -> Path:
-        """A copy of the kept files for somebody who may change them, in place of the one before."""
-        self.drop_copy()
-        shutil.copytree(self._artifacts, self._dir / "judged", symlinks=True)
-        return self._dir / "judged"
+    def place_for_copy(self) -> Path:
+        """A new directory for :meth:`copy_artifacts`: two tries of a phase may be alive at a time."""
+        self._dir.mkdir(parents=True, exist_ok=True)
+        return Path(tempfile.mkdtemp(prefix="judged-", dir=self._dir))
 
-    def drop_copy(self) -> None:
-        """Remove that copy, if there is one."""
-        shutil.rmtree(self._dir / "judged", ignore_errors=True)
+    def copy_artifacts(self, place: Path, stop: threading.Event) -> None:
+        """Copy the kept files into ``place`` for somebody who may change them. Raises ``OSError``; ends early at ``stop``."""
+
+        def copied(source: str, target: str) -> str:
+            if stop.is_set():
+                raise InterruptedError(errno.EINTR, "nobody waits for the copy any more", source)
+            return str(shutil.copy2(source, target))
+
+        shutil.copytree(self._artifacts, place, symlinks=True, copy_function=copied, dirs_exist_ok=True)
 
     def adopt_inference(self, earlier: ExecutionStore) -> None:
         """Begin with what ``earlier`` prepared, ran and collected, for a retry of its evaluation alone.

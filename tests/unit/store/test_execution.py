@@ -1,6 +1,7 @@
 """What one execution leaves for the next phase, maybe in another process."""
 
 import os
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -155,16 +156,26 @@ def test_what_a_verifier_changes_reaches_no_other_execution(execution: MakeExecu
     first.save_prepared(PreparedTask(task_id="t", input=TaskInput(prompt="p")))
     first.save_result(RunResult(task_id="t"))
     (first.artifact_dir() / "out.txt").write_text("x")
-    copy = first.copy_artifacts()
+    copy, of_another_try = first.place_for_copy(), first.place_for_copy()
+    first.copy_artifacts(copy, threading.Event())
+    first.copy_artifacts(of_another_try, threading.Event())
     (copy / "out.txt").write_text("changed")
     (copy / "new.txt").touch()
     second.adopt_inference(first)
     (second.artifact_dir() / "another.txt").touch()
     assert [path.name for path in first.artifact_dir().iterdir()] == ["out.txt"]
     assert (second.artifact_dir() / "out.txt").read_text() == "x"
-    assert sorted(path.name for path in first.copy_artifacts().iterdir()) == ["out.txt"]
-    first.drop_copy()
-    assert not copy.exists()
+    assert [path.name for path in of_another_try.iterdir()] == ["out.txt"]
+
+
+def test_a_copy_that_nobody_waits_for_any_more_is_not_made(execution: MakeExecution) -> None:
+    first, stop = execution(1), threading.Event()
+    (first.artifact_dir() / "out.txt").write_text("x")
+    place = first.place_for_copy()
+    stop.set()
+    with pytest.raises(OSError, match="nobody waits"):
+        first.copy_artifacts(place, stop)
+    assert not list(place.iterdir())
 
 
 def test_latest_execution_of_an_attempt_is_found(execution: MakeExecution, store: RunStore) -> None:
