@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 
 from temporalio import activity
 
@@ -45,14 +46,11 @@ class Evaluate:
             await scope.enter(Phase.EVALUATE)
             with scope.hooks():
                 env = await self._environment(scope, input)
-                try:
+                async with contextlib.AsyncExitStack() as leaving:
+                    leaving.push_async_callback(drop_copy, scope)
+                    leaving.push_async_callback(self._settle, scope, env)
                     result = await restore_artifacts(scope, scope.execution.load_result(), env)
-                    try:
-                        scored = with_ours(_checked(scope, await self._judge(scope, result, env)), result)
-                    finally:
-                        await self._settle(scope, env)
-                finally:
-                    await drop_copy(scope)
+                    scored = with_ours(_checked(scope, await self._judge(scope, result, env)), result)
             scored = scored.with_issues(scope.context.issues)
             timings = {**scored.meta.timings, **scope.timings}
             scored = scored.model_copy(update={"meta": scored.meta.model_copy(update={"timings": timings})})

@@ -8,13 +8,13 @@ from typing import TypeVar
 from pydantic_core import PydanticSerializationError
 
 from ..contracts.issues import Issue
-from ..contracts.result import RunResult
+from ..contracts.result import DECLARED_ARTIFACTS, REUSE_HISTORY, RunResult
 from .classification import says_more, tidy
 from .store.files import encode
 
 T = TypeVar("T")
 
-_OURS = ("declared_artifacts", "reuse_history")
+_OURS = (DECLARED_ARTIFACTS, REUSE_HISTORY)
 """What the runtime itself has written into ``artifacts`` before a hook sees them."""
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import re
 import secrets
@@ -291,10 +290,6 @@ async def _states(client: Client, workflow_ids: Sequence[str]) -> dict[str, str]
         name for name, answer in zip(asked, answers, strict=True) if answer and answer.state == "paused"
     }
     silent = [name for name, answer in zip(asked, answers, strict=True) if answer is None][:SILENT_STATES]
-    with contextlib.suppress(TimeoutError):  # long histories: then they are shown as running
-        async with asyncio.timeout(LIST_TIMEOUT.total_seconds()):
-            reasons = await asyncio.gather(
-                *(why_paused(client, name.removeprefix("launch/")) for name in silent)
-            )
-            paused |= {name for name, reason in zip(silent, reasons, strict=True) if reason}
+    reasons = await asyncio.gather(*(why_paused(client, name.removeprefix("launch/")) for name in silent))
+    paused |= {name for name, reason in zip(silent, reasons, strict=True) if reason}
     return {name: "paused" if name in paused else "running" for name in workflow_ids}

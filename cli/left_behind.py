@@ -37,22 +37,19 @@ class LeftBehind:
         """At once and then every minute, until cancelled."""
         while True:
             try:
-                for launch_id in await self.serve():
-                    _log.info(
-                        "launch %s was ended without its requests; started a worker for them", launch_id
-                    )
+                await self.serve()
             except (RPCError, OSError, AgentCompassError) as error:
                 _log.warning("what ended launches left behind was not looked for: %s", error)
             await asyncio.sleep(LOOK_SECONDS)
 
     async def serve(self, only: str = "") -> list[str]:
-        """Start the workers that are missing, or that of one launch; returns the launches that now have one.
+        """Start the workers that are missing, or that of one launch; returns the launches that have left something and have one.
 
         One that has none, because its workers die again and again, costs the others nothing. Raises ``RPCError``.
         """
         if self._connection.mode != "embedded":
             return []
-        started = []
+        served = []
         for launch_id, queue in sorted((await queues_of_orphans(self._connection.client)).items()):
             if only not in ("", launch_id):
                 continue
@@ -61,8 +58,13 @@ class LeftBehind:
                 continue  # whoever serves schedules looks for orphans, too
             worker = self._workers.setdefault(launch_id, LaunchWorker(agentcompass_home(), launch_id))
             try:
-                if await asyncio.to_thread(worker.ensure, queue, _CONCURRENCY, self._connection.address):
-                    started.append(launch_id)
+                started = await asyncio.to_thread(
+                    worker.ensure, queue, _CONCURRENCY, self._connection.address
+                )
             except (OSError, AgentCompassError) as error:
                 _log.warning("what launch %s left behind has no worker: %s", launch_id, error)
-        return started
+                continue
+            served.append(launch_id)
+            if started:
+                _log.info("launch %s was ended without its requests; started a worker for them", launch_id)
+        return served

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,31 +28,42 @@ from ..contracts.workflows import (
 )
 
 _MOST_REQUESTS = 8
-"""Whose histories are read; they may be long."""
+"""Whose histories are read."""
+_SECONDS = 3.0
+"""For all of that: histories may be long."""
 
 
 async def why_paused(client: Client, launch_id: str) -> str:
-    """The reason; empty when it is not paused. A history that cannot be read tells nothing.
+    """The reason; empty when it is not paused, and when that cannot be told in a short time.
 
     A launch of which one request stands still goes on: it is paused when an operator paused it, or all that runs is.
     """
+    try:
+        async with asyncio.timeout(_SECONDS):
+            return await _reason(client, launch_id)
+    except TimeoutError:
+        return ""
+
+
+async def _reason(client: Client, launch_id: str) -> str:
     launch = client.get_workflow_handle(launch_workflow_id(launch_id))
-    reason = (await _told(client, launch, LaunchInput)).operator
-    if reason:
-        return reason
+    by_operator = (await _told(client, launch, LaunchInput)).operator
+    if by_operator:
+        return by_operator
     query = (
         f'WorkflowType = "{REQUEST_WORKFLOW}" AND ExecutionStatus = "Running" AND {LAUNCH} = "{launch_id}"'
     )
-    async for item in client.list_workflows(query, limit=_MOST_REQUESTS):
-        found = (await _told(client, client.get_workflow_handle(item.id), RequestInput)).reason
-        if not found:
-            return ""
-        reason = reason or found
-    return reason
+    running = [item.id async for item in client.list_workflows(query, limit=_MOST_REQUESTS + 1)]
+    if len(running) > _MOST_REQUESTS:
+        return ""
+    reasons = [
+        (await _told(client, client.get_workflow_handle(name), RequestInput)).reason for name in running
+    ]
+    return reasons[0] if reasons and all(reasons) else ""
 
 
 @dataclass
-class _Told:
+class PauseWords:
     """The last words about pausing, of those before this run and in it."""
 
     operator: str = ""
@@ -60,15 +72,18 @@ class _Told:
 
     @property
     def reason(self) -> str:
+        """For people; empty when nothing stands still."""
         refusals = [refusal.message for refusal in self.endpoints.refusals]
         return next(filter(None, (self.operator, self.parked, *refusals)), "")
 
 
-async def _told(client: Client, workflow: WorkflowHandle[Any, Any], input_type: type[BaseModel]) -> _Told:
-    told = _Told()
+async def _told(
+    client: Client, workflow: WorkflowHandle[Any, Any], input_type: type[BaseModel]
+) -> PauseWords:
+    told = PauseWords()
     try:
         async for event in workflow.fetch_history_events():
-            await _hear(client, event, told, input_type)
+            await hear(client, event, told, input_type)
     except RPCError as error:
         if error.status is not RPCStatusCode.NOT_FOUND:
             raise
@@ -77,7 +92,8 @@ async def _told(client: Client, workflow: WorkflowHandle[Any, Any], input_type: 
     return told
 
 
-async def _hear(client: Client, event: HistoryEvent, told: _Told, input_type: type[BaseModel]) -> None:
+async def hear(client: Client, event: HistoryEvent, told: PauseWords, input_type: type[BaseModel]) -> None:
+    """Take in what an event of a launch's or a request's history says of pauses."""
     decode = client.data_converter.decode
     if event.HasField("workflow_execution_started_event_attributes"):
         started = event.workflow_execution_started_event_attributes

@@ -7,41 +7,16 @@ All three are an :class:`EndpointState`. A message that was overtaken by a later
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Sequence
-from urllib.parse import urlsplit
 
 from pydantic import Field
 
 from .base import Contract
 from .issues import IssueCode
 
-_DEFAULT_PORTS = {"http": 80, "https": 443}
-_ENDINGS = ("/chat/completions", "/responses", "/messages", "/v1")
-"""What clients append to a base URL, or find at its end; an account does not depend on it."""
-
-
-def endpoint_id(base_url: str, account: str) -> str:
-    """A name for an endpoint with an account: the host, and a digest of all that tells two of them apart.
-
-    ``account`` is the *reference* of the key (``env:NAME``), never the key. The protocol does not count: what a host
-    refuses to a key it refuses in every protocol. Scheme, host, port, path (without what protocols append) and query do.
-    """
-    parts = urlsplit(base_url.strip())
-    path = parts.path.rstrip("/")
-    for ending in _ENDINGS:
-        path = path.removesuffix(ending).rstrip("/")
-    scheme, host = parts.scheme.lower(), (parts.hostname or "").lower().rstrip(".")
-    try:
-        port = parts.port or _DEFAULT_PORTS.get(scheme, 0)
-    except ValueError:  # no number, or too large a one: whoever calls it says so
-        port = 0
-    told = "\0".join((scheme, host, str(port), path, parts.query, account))
-    return f"{host}#{hashlib.sha256(told.encode()).hexdigest()[:16]}"
-
 
 class RequestEndpoints(Contract):
-    """The endpoints of a request, by :func:`endpoint_id`; empty where there is none, or where it is not known."""
+    """The endpoints of a request, by the names that ``plugins/models/endpoint.py`` gives them; empty where there is none, or where it is not known."""
 
     model: str = ""
     judge: str = ""

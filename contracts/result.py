@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Final
 
 from pydantic import Field, JsonValue
 
@@ -92,6 +93,12 @@ class StepResult(Contract):
     artifacts: dict[str, JsonValue] = Field(default_factory=dict)
     meta: ResultMeta = Field(default_factory=ResultMeta)
     extra: dict[str, JsonValue] = Field(default_factory=dict)
+
+
+DECLARED_ARTIFACTS: Final = "declared_artifacts"
+"""In ``artifacts``: the manifest of what was collected."""
+REUSE_HISTORY: Final = "reuse_history"
+"""In ``artifacts``: where a result that was taken over comes from."""
 
 
 class RunResult(Contract):

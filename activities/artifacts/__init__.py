@@ -1,11 +1,10 @@
 """Declared artifacts: collecting them from an environment, keeping them, restoring them."""
 
 from .collection import ArtifactCollection
-from .manifest import DECLARED_ARTIFACTS, manifest_of, with_manifest
+from .manifest import manifest_of, with_manifest
 from .restore import drop_copy, restore_artifacts
 
 __all__ = [
-    "DECLARED_ARTIFACTS",
     "ArtifactCollection",
     "drop_copy",
     "manifest_of",

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from ...contracts.artifacts import ArtifactManifest
-from ...contracts.result import RunResult
-
-DECLARED_ARTIFACTS = "declared_artifacts"
+from ...contracts.result import DECLARED_ARTIFACTS, RunResult
 
 
 def with_manifest(result: RunResult, manifest: ArtifactManifest) -> RunResult:

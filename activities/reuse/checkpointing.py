@@ -9,7 +9,7 @@ from ...contracts.activities import ExecutionRef
 from ...contracts.plan import ExecutionPlan
 from ...contracts.records import EvaluationCheckpoint, Identity
 from ...contracts.request import EvaluationMode
-from ...contracts.result import RunResult, TaskStatus
+from ...contracts.result import DECLARED_ARTIFACTS, RunResult, TaskStatus
 from ...contracts.task import PreparedTask
 from ..identity import unscored_identity
 from ..phase import PhaseScope
@@ -40,7 +40,7 @@ def is_resumable(plan: ExecutionPlan, result: RunResult) -> bool:
 
 def artifacts_complete(result: RunResult) -> bool:
     """False when a declared artifact could not be transferred."""
-    manifest = result.artifacts.get("declared_artifacts")
+    manifest = result.artifacts.get(DECLARED_ARTIFACTS)
     return not isinstance(manifest, dict) or manifest.get("complete") is True
 
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from pydantic import JsonValue
 
 from ...contracts.records import AttemptCheckpoint
-
-REUSE_HISTORY: Final = "reuse_history"
+from ...contracts.result import REUSE_HISTORY
 
 
 def with_history(

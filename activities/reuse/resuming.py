@@ -10,7 +10,7 @@ from ...contracts.activities import AttemptRef, ExecutionRef
 from ...contracts.errors import RecordError
 from ...contracts.plan import ExecutionPlan
 from ...contracts.records import EvaluationCheckpoint
-from ...contracts.result import RunResult
+from ...contracts.result import DECLARED_ARTIFACTS, RunResult
 from ...contracts.retries import matching_issue
 from ..identity import unscored_identity
 from ..store import RunStore, TakeOver
@@ -99,8 +99,8 @@ def resumes_evaluation(store: RunStore, ref: AttemptRef, plan: ExecutionPlan, ta
 
 def _moved(result: RunResult, directory: str) -> RunResult:
     """``result`` with the manifest of its artifacts naming the directory where they are now."""
-    manifest = result.artifacts.get("declared_artifacts")
+    manifest = result.artifacts.get(DECLARED_ARTIFACTS)
     if not isinstance(manifest, dict):
         return result
     moved: dict[str, JsonValue] = {**manifest, "directory": directory}
-    return result.model_copy(update={"artifacts": {**result.artifacts, "declared_artifacts": moved}})
+    return result.model_copy(update={"artifacts": {**result.artifacts, DECLARED_ARTIFACTS: moved}})

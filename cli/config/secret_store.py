@@ -55,6 +55,7 @@ class HomeSecretStore:
 
     def discard(self) -> None:
         """Remove what this object has written; its references are of no use from then on."""
+        self._references.clear()
         for file in self._written:
             file.unlink(missing_ok=True)
 

@@ -76,7 +76,8 @@ async def _left_behind(client: ServiceClient) -> list[Finding]:
         return [warning("workers", "left behind", f"the server does not tell: {error.message}", "try again")]
     if not launches:
         return []
-    text = f"requests or attempts of {len(launches)} launches that were ended without them, such as {launches[0]}"
+    more = f" (and those of {len(launches) - 1} more)" if len(launches) > 1 else ""
+    text = f"requests or attempts of launch {launches[0]}{more} go on, which was ended without them"
     advice = f"the next run cleans up, or: agentcompass cancel {launches[0]}"
     return [warning("workers", "left behind", text, advice)]
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import ipaddress
 from collections.abc import Collection
+from urllib.parse import urlsplit
 
 import httpx
 
-from ...contracts.endpoints import endpoint_id
 from ...contracts.errors import ConfigurationError
 from ...contracts.request import ModelProtocol, ModelSpec
 
@@ -21,6 +22,7 @@ _PATHS = {
     ModelProtocol.OPENAI_RESPONSES: "/responses",
     ModelProtocol.ANTHROPIC: "/messages",
 }
+_DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
 def choose_protocol(
@@ -56,6 +58,25 @@ def base_url_of(spec: ModelSpec, protocol: ModelProtocol) -> str:
     """The model's base URL, or that of the protocol's vendor."""
     default = ANTHROPIC_BASE_URL if protocol is ModelProtocol.ANTHROPIC else OPENAI_BASE_URL
     return spec.base_url or default
+
+
+def endpoint_id(base_url: str, account: str) -> str:
+    """A name for an endpoint with an account: the host, and a digest of all that tells two of them apart.
+
+    ``account`` is the *reference* of the key (``env:NAME``), never the key. The protocol does not count: what a host
+    refuses to a key it refuses in every protocol. Scheme, host, port, path (without what protocols append) and query do.
+    """
+    parts = urlsplit(base_url.strip())
+    path = parts.path.rstrip("/")
+    for ending in (*_PATHS.values(), "/v1"):  # an account does not depend on it
+        path = path.removesuffix(ending).rstrip("/")
+    scheme, host = parts.scheme.lower(), (parts.hostname or "").lower().rstrip(".")
+    try:
+        port = parts.port or _DEFAULT_PORTS.get(scheme, 0)
+    except ValueError:  # no number, or too large a one: whoever calls it says so
+        port = 0
+    told = "\0".join((scheme, host, str(port), path, parts.query, account))
+    return f"{host}#{hashlib.sha256(told.encode()).hexdigest()[:16]}"
 
 
 def endpoint_of(spec: ModelSpec) -> str:

@@ -19,9 +19,8 @@ class HarborUser(Fitting):
 
     def wishes(self, request: RunRequest, plan: ExecutionPlan, task: TaskSpec) -> Wishes | None:
         """The user, and time for what ``build_timeout_sec`` allows for."""
-        from ..benchmarks.harbor.facts import (
-            HarborFacts,
-        )  # every worker loads all recipes, and few run such tasks
+        # Here and not above: every worker loads all recipes, and few run such tasks.
+        from ..benchmarks.harbor.facts import HarborFacts
 
         del request
         params: dict[str, JsonValue] = {}

@@ -141,7 +141,7 @@ def start_workers_warm(path: str) -> None:
     """Let what a command starts be forks as well: the worker of a launch, and who watches over a detached one."""
     for name in ("worker_process", "launcher"):
         module = importlib.import_module(f"agentcompass.cli.{name}")
-        module.subprocess = Subprocess(path)  # type: ignore[attr-defined]
+        module.subprocess = Subprocess(path)  # type: ignore[attr-defined]  # in place of the module there
 
 
 def show_as(arguments: Sequence[str], env: Mapping[str, str]) -> None:

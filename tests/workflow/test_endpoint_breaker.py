@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -168,7 +169,7 @@ async def test_resumed_with_the_key_still_wrong_all_of_them_pause_again(client: 
         handle = await scene.launch(*fakes.requests, task_concurrency=1)
         one, two = request(client, handle, "one"), request(client, handle, "two")
         for refusals in (1, 2, 3):
-            await until(lambda refusals=refusals: has_met(fakes, refusals))  # type: ignore[misc]
+            await until(functools.partial(has_met, fakes, refusals))
             await until(lambda: state_is(one, "paused"))
             await until(lambda: state_is(two, "paused"))
             assert len(fakes.refused) == refusals  # of whichever of them was first

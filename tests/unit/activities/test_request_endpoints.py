@@ -8,8 +8,9 @@ import pytest
 
 from agentcompass.activities.request_endpoints import request_endpoints
 from agentcompass.activities.services import build_components
-from agentcompass.contracts.endpoints import RequestEndpoints, endpoint_id
+from agentcompass.contracts.endpoints import RequestEndpoints
 from agentcompass.contracts.request import RunRequest
+from agentcompass.plugins.models.endpoint import endpoint_id
 from agentcompass.plugins.registry import load_registry
 
 URL, KEY = "https://api.example.org/v1", "env:SOME_KEY"

@@ -9,7 +9,7 @@ import pytest
 from temporalio.api.history.v1 import HistoryEvent
 
 from agentcompass.activities.data_converter import data_converter
-from agentcompass.cli.silent_launch import _hear, _Told
+from agentcompass.cli.silent_launch import PauseWords, hear
 from agentcompass.contracts.endpoints import EndpointState, Refusal
 from agentcompass.contracts.workflows import (
     ENDPOINT_SIGNAL,
@@ -29,7 +29,7 @@ PARKED = ParkedAttempt(workflow_id="launch/l/a/t/a1", reason=ParkReason.BLOCKED,
 
 
 async def told(*signals: tuple[str, Any]) -> str:
-    converter, found = data_converter(), _Told()
+    converter, found = data_converter(), PauseWords()
     client: Any = SimpleNamespace(data_converter=converter)
     for name, *arguments in signals:
         event = HistoryEvent()
@@ -37,7 +37,7 @@ async def told(*signals: tuple[str, Any]) -> str:
         event.workflow_execution_signaled_event_attributes.input.payloads.extend(
             await converter.encode(arguments)
         )
-        await _hear(client, event, found, RequestInput)
+        await hear(client, event, found, RequestInput)
     return found.reason
 
 

@@ -19,7 +19,7 @@ class GatedProcess(HostProcess):
         async with passing(request.labels["task"], "open"):
             return await super().open(request)
 
-    async def attach(self, handle: EnvironmentHandle):  # type: ignore[no-untyped-def]  # as above
+    async def attach(self, handle: EnvironmentHandle):  # type: ignore[no-untyped-def]  # the session's class is private
         return _gated(await super().attach(handle), _task_of(handle))
 
     async def close(self, handle: EnvironmentHandle) -> None:
